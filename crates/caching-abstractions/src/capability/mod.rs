@@ -1,0 +1,7 @@
+//! Capabilities, the providers that supply them and the features that need them (spec part 4).
+
+mod problem;
+mod provider;
+
+pub use problem::{AssemblyError, AssemblyProblem};
+pub use provider::{CachingCapabilities, CachingProvider, ProviderManifest};

@@ -1,0 +1,1 @@
+//! The in-memory provider of XiHan Caching.

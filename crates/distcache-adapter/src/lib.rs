@@ -1,0 +1,1 @@
+//! The distributed-cache contract on any store of XiHan Caching.

@@ -1,0 +1,1 @@
+//! The invocation pipeline and its Idempotency stage.

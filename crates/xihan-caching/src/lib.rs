@@ -1,0 +1,1 @@
+//! The facade of XiHan Caching: one builder, one configuration, any provider.

@@ -1,0 +1,1 @@
+//! Benchmarks of XiHan Caching, as ratios to a raw baseline in the same run.
