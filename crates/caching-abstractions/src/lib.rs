@@ -17,7 +17,8 @@ mod key;
 mod store;
 
 pub use capability::{
-    AssemblyError, AssemblyProblem, CachingCapabilities, CachingProvider, ProviderManifest,
+    AssemblyError, AssemblyProblem, CachingCapabilities, CachingProvider, CachingServices,
+    ProviderManifest,
 };
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{

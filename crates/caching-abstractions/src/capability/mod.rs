@@ -2,6 +2,8 @@
 
 mod problem;
 mod provider;
+mod services;
 
 pub use problem::{AssemblyError, AssemblyProblem};
 pub use provider::{CachingCapabilities, CachingProvider, ProviderManifest};
+pub use services::CachingServices;
