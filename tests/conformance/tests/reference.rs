@@ -1,0 +1,5 @@
+//! The reference store passes the whole suite.
+
+use conformance::ReferenceHarness;
+
+conformance::suite!(ReferenceHarness::default());
