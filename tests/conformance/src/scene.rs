@@ -36,7 +36,8 @@ impl Scene {
     pub async fn start_with(harness: &dyn StoreHarness, setup: Setup) -> Result<Self, Gap> {
         let pace = harness.pace();
         assert!(
-            pace.tick >= Duration::from_millis(20) && pace.tick.subsec_nanos() % 1_000_000 == 0,
+            pace.tick >= Duration::from_millis(20)
+                && pace.tick.subsec_nanos().is_multiple_of(1_000_000),
             "a tick is a whole number of milliseconds, at least 20"
         );
         let running = harness.start(setup).await?;

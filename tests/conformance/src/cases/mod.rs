@@ -1,7 +1,17 @@
 //! The cases, by what they prove. Each takes the harness, starts its own store and panics where
 //! the store breaks the rule that the case is named after.
-
 #![allow(missing_docs, reason = "the name of a case says what it proves")]
 
 pub mod conditional;
+pub mod counters;
+pub mod expiration;
+pub mod expired;
+pub mod fencing;
+pub mod keys;
+pub mod leases;
+pub mod prefixes;
+pub mod racing;
+pub mod sliding;
+pub mod values;
+pub mod watching;
 // The cases of the lease lock (spec part 5) stand in `lock`.

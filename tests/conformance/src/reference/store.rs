@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::model::{Model, Now, Rank};
 use crate::harness::Setup;
@@ -47,7 +48,7 @@ pub struct ReferenceStore {
 struct Shared {
     model: Mutex<Model>,
     clock: Arc<dyn Clock>,
-    watchers: Mutex<HashMap<String, Vec<mpsc::UnboundedSender<()>>>>,
+    watchers: Mutex<HashMap<String, Vec<mpsc::Sender<()>>>>,
     reachable: AtomicBool,
 }
 
@@ -142,7 +143,9 @@ impl ReferenceStore {
 
     fn wake(&self, key: &str) {
         if let Some(watchers) = self.shared.watchers.lock().get_mut(key) {
-            watchers.retain(|watcher| watcher.send(()).is_ok());
+            // A full channel holds a hint already.
+            watchers
+                .retain(|watcher| !matches!(watcher.try_send(()), Err(TrySendError::Closed(()))));
         }
     }
 
@@ -323,7 +326,7 @@ impl CacheStore for ReferenceStore {
 
     async fn watch(&self, key: &CacheKey) -> Result<WakeHints> {
         self.step(|_, _| Ok(()))?;
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(1);
         let mut watchers = self.shared.watchers.lock();
         watchers.entry(self.stored(key)).or_default().push(sender);
         let hints = stream::unfold(receiver, |mut receiver| async move {
