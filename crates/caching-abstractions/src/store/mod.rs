@@ -2,9 +2,11 @@
 //! for those who call it.
 
 mod ext;
+mod metered;
 mod token;
 
 pub use ext::CacheStoreExt;
+pub use metered::MeteredStore;
 pub use token::LeaseToken;
 
 use std::fmt;
