@@ -22,26 +22,19 @@ impl LeaseToken {
     const RANDOM_BYTES: usize = 16;
     const MAX_BYTES: usize = 512;
 
-    /// A fresh token of 128 random bits from the operating system, as 32 hexadecimal digits.
+    /// A fresh token of 128 random bits, as 32 hexadecimal digits.
     ///
-    /// # Panics
-    /// If the operating system has no randomness to give: a lock with a guessable token would be
-    /// worse than none.
+    /// The bits come from a cryptographic generator that the operating system seeds.
     #[must_use]
     pub fn generate() -> Self {
-        let mut random = [0_u8; Self::RANDOM_BYTES];
-        #[expect(
-            clippy::expect_used,
-            reason = "no lock may go out with a guessable token"
-        )]
-        getrandom::fill(&mut random).expect("the operating system provides randomness");
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let text: String = random
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 0xf])
-            .map(|digit| char::from(DIGITS[usize::from(digit)]))
-            .collect();
-        Self(text.into())
+        let random: [u8; Self::RANDOM_BYTES] = rand::random();
+        let mut text = [0; 2 * Self::RANDOM_BYTES];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(random) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 0xf)];
+        }
+        Self(String::from_utf8_lossy(&text).into())
     }
 
     /// A token that somebody else made, for example one that comes over a wire.

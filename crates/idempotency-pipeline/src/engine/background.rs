@@ -1,0 +1,81 @@
+//! What goes on after the caller has its answer, while the store is away.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep};
+
+use super::Execution;
+
+/// The pause before the first further attempt; each later one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a removal is repeated after the store said that nothing of ours is there: a request
+/// that timed out may still be on its way to it.
+const REPEATS_AFTER_NOTHING: u32 = 4;
+
+impl Execution {
+    /// Removes our marker by its own value, until it is gone or has run out (P6, P14).
+    pub(super) fn remove_marker_in_background(&self) {
+        let (execution, tasks) = (self.clone(), &self.engine.tasks);
+        // Without a runtime, as while one goes down, the marker runs out by itself.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        tasks.spawn_on(async move { execution.remove_marker().await }, &runtime);
+    }
+
+    async fn remove_marker(&self) {
+        let mut pauses = Pauses::until(self.in_progress_time());
+        let mut nothing_found = 0;
+        loop {
+            match self.store().try_remove(&self.key, &self.marker).await {
+                Ok(true) => return,
+                Ok(false) if nothing_found == REPEATS_AFTER_NOTHING => return,
+                Ok(false) => nothing_found += 1,
+                Err(error) => tracing::debug!(%error, "a marker is not removed yet"),
+            }
+            if !pauses.pause().await {
+                return;
+            }
+        }
+    }
+
+    /// Records the outcome, until it is recorded or its marker has run out (P14).
+    pub(super) fn write_in_background(self, record: Bytes) {
+        let tasks = self.engine.tasks.clone();
+        tasks.spawn(async move { self.keep_writing(record).await });
+    }
+
+    async fn keep_writing(&self, record: Bytes) {
+        let mut pauses = Pauses::until(self.in_progress_time());
+        while pauses.pause().await {
+            match self.write(&record).await {
+                Ok(()) => return,
+                Err(error) => tracing::debug!(%error, "an outcome is not recorded yet"),
+            }
+        }
+        self.engine.record_lost(self.operation.as_deref(), "the store stayed away");
+    }
+}
+
+/// Growing pauses with jitter, up to an end.
+struct Pauses {
+    end: Instant,
+    next: Duration,
+}
+
+impl Pauses {
+    fn until(from_now: Duration) -> Self {
+        Self { end: Instant::now() + from_now, next: FIRST_PAUSE }
+    }
+
+    /// Waits; `false` if the end has come.
+    async fn pause(&mut self) -> bool {
+        let pause = self.next.mul_f64(rand::random_range(0.5..=1.0));
+        if Instant::now() + pause >= self.end {
+            return false;
+        }
+        sleep(pause).await;
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
+        true
+    }
+}

@@ -1,0 +1,90 @@
+use bytes::Bytes;
+use caching_abstractions::{CacheEntryOptions, ErrorCode, Result};
+
+use super::{Engine, Execution};
+use crate::context::InvocationContext;
+use crate::outcome::{Completion, Outcome};
+use crate::record::IdempotencyRecord;
+
+impl Execution {
+    /// Replaces the marker by what the call came to; the caller gets its real answer in any case.
+    pub(super) async fn settle(
+        self,
+        context: &InvocationContext,
+        completion: Completion,
+    ) -> Completion {
+        match &completion {
+            Ok(outcome) => {
+                let record = self.record(outcome);
+                self.engine.meters.executed();
+                if let Err(error) = self.write(&record).await {
+                    tracing::warn!(%error, "an outcome is not recorded yet; trying on");
+                    self.write_in_background(record);
+                }
+            }
+            Err(_) if Self::may_be_committed(context) => {
+                tracing::error!(
+                    operation = self.operation.as_deref(),
+                    "a call may have been committed; its marker is left to run out"
+                );
+                self.engine.meters.unknown();
+            }
+            Err(_) => {
+                self.engine.meters.failed();
+                if self.store().try_remove(&self.key, &self.marker).await.is_err() {
+                    self.remove_marker_in_background();
+                }
+            }
+        }
+        completion
+    }
+
+    fn record(&self, outcome: &Outcome) -> Bytes {
+        IdempotencyRecord::completed(
+            self.token,
+            self.operation.as_deref(),
+            self.fingerprint,
+            outcome,
+            self.engine.settings.max_recorded_response_bytes,
+        )
+    }
+
+    /// One attempt to record; `Ok` where there is nothing more to do.
+    pub(super) async fn write(&self, record: &Bytes) -> Result<()> {
+        match self.write_over_marker(record, self.record_options()).await {
+            Err(error) if error.code() == ErrorCode::StoreFull => {
+                // The record without anything takes the room that the marker holds (P14).
+                tracing::warn!("the store is full; an outcome is recorded without its response");
+                let bare = IdempotencyRecord::opaque(self.token);
+                self.write_over_marker(&bare, self.record_options().essential()).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn write_over_marker(&self, record: &Bytes, options: CacheEntryOptions) -> Result<()> {
+        let store = self.store();
+        if store.try_replace(&self.key, &self.marker, record.clone(), options).await? {
+            return Ok(());
+        }
+        // The marker is not there. An empty key, as after a restart of the store, may be written;
+        // our own record means that a reply was lost; anything else is another call's (P5, P20).
+        match store.get_or_add(&self.key, record.clone(), options).await? {
+            None => Ok(()),
+            Some(found) if found == *record => Ok(()),
+            Some(found) if found == IdempotencyRecord::opaque(self.token) => Ok(()),
+            Some(_) => {
+                let cause = "its key belongs to another call";
+                self.engine.record_lost(self.operation.as_deref(), cause);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn record_lost(&self, operation: Option<&str>, cause: &str) {
+        tracing::error!(operation, cause, "the record of a call is lost");
+        self.meters.record_lost();
+    }
+}

@@ -1,0 +1,344 @@
+//! The bytes of markers and records.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use postcard::ser_flavors::Flavor;
+use serde::{Deserialize, Serialize};
+
+use super::{CompletedCall, ExecutionToken, IdempotencyRecord};
+use crate::operation::Fingerprint;
+use crate::outcome::{Outcome, Success, SuccessStatus};
+use crate::problem::Failure;
+use crate::rendering::Rendering;
+
+/// `XI`, then the format's version, then the state.
+const MAGIC: [u8; 2] = *b"XI";
+const VERSION: u8 = 1;
+const HEADER: usize = MAGIC.len() + 2;
+const BARE: usize = HEADER + ExecutionToken::BYTES;
+
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(super) enum State {
+    InProgress = b'P',
+    Completed = b'C',
+    Opaque = b'O',
+}
+
+/// A completed call as it is stored; every field borrows, so that reading copies no body.
+#[derive(Serialize, Deserialize)]
+struct Call<'a> {
+    operation: Option<&'a str>,
+    fingerprint: Option<[u8; 32]>,
+    #[serde(borrow)]
+    result: Option<End<'a>>,
+    rendering: Option<Answer<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum End<'a> {
+    Success {
+        status: u8,
+        #[serde(borrow, with = "serde_bytes")]
+        response: Option<&'a [u8]>,
+        location: Option<&'a str>,
+    },
+    #[serde(borrow)]
+    Failure(Cow<'a, Failure>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Answer<'a> {
+    transport: &'a str,
+    status: u16,
+    #[serde(borrow)]
+    headers: Vec<(&'a str, &'a [u8])>,
+    /// None where the body is the response, byte for byte.
+    #[serde(borrow, with = "serde_bytes")]
+    body: Option<&'a [u8]>,
+}
+
+pub(super) fn bare(state: State, token: ExecutionToken) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(BARE);
+    put_header(&mut bytes, state, token);
+    bytes.freeze()
+}
+
+fn put_header(bytes: &mut BytesMut, state: State, token: ExecutionToken) {
+    bytes.put_slice(&MAGIC);
+    bytes.put_u8(VERSION);
+    bytes.put_u8(state as u8);
+    bytes.put_slice(&token.0);
+}
+
+pub(super) fn completed(
+    token: ExecutionToken,
+    operation: Option<&str>,
+    fingerprint: Option<Fingerprint>,
+    outcome: &Outcome,
+    limit: u64,
+) -> Bytes {
+    let kept = size(outcome) <= limit;
+    let response = outcome.result().ok().and_then(|success| success.response.as_ref());
+    let call = Call {
+        operation,
+        fingerprint: fingerprint.map(|fingerprint| fingerprint.as_bytes()),
+        result: kept.then(|| end(outcome.result())),
+        rendering: outcome.rendering().filter(|_| kept).map(|answer| Answer {
+            transport: &answer.transport,
+            status: answer.status,
+            headers: answer.headers.iter().map(|(name, value)| (&**name, &**value)).collect(),
+            body: (response != Some(&answer.body)).then_some(&answer.body),
+        }),
+    };
+    let mut bytes = BytesMut::with_capacity(BARE + 128 + response.map_or(0, Bytes::len));
+    put_header(&mut bytes, State::Completed, token);
+    match postcard::serialize_with_flavor(&call, Appender(bytes)) {
+        Ok(record) => record,
+        Err(error) => {
+            // Not reachable with these types; the call must be recorded all the same.
+            tracing::error!(%error, "a record could not be encoded");
+            bare(State::Opaque, token)
+        }
+    }
+}
+
+fn end<'a>(result: Result<&'a Success, &'a Failure>) -> End<'a> {
+    match result {
+        Ok(success) => End::Success {
+            status: status_to_wire(success.status),
+            response: success.response.as_deref(),
+            location: success.location.as_deref(),
+        },
+        Err(failure) => End::Failure(Cow::Borrowed(failure)),
+    }
+}
+
+/// What counts against `MaxRecordedResponseBytes`.
+fn size(outcome: &Outcome) -> u64 {
+    let response = match outcome.result() {
+        Ok(success) => success.response.as_ref().map_or(0, Bytes::len),
+        Err(_) => 0,
+    };
+    let rendering = outcome.rendering().map_or(0, |rendering| rendering.body.len());
+    response.max(rendering) as u64
+}
+
+pub(super) fn decode(bytes: &Bytes) -> IdempotencyRecord {
+    let Some((header, rest)) = bytes.split_at_checked(BARE) else {
+        return IdempotencyRecord::Opaque;
+    };
+    if header[..2] != MAGIC || header[2] != VERSION {
+        return IdempotencyRecord::Opaque;
+    }
+    match header[3] {
+        b'P' => {
+            let mut token = [0; ExecutionToken::BYTES];
+            token.copy_from_slice(&header[HEADER..]);
+            IdempotencyRecord::InProgress(ExecutionToken(token))
+        }
+        b'C' => match postcard::from_bytes::<Call<'_>>(rest) {
+            Ok(call) => call.into_owned(bytes).map_or(IdempotencyRecord::Opaque, |call| {
+                IdempotencyRecord::Completed(Box::new(call))
+            }),
+            Err(_) => IdempotencyRecord::Opaque,
+        },
+        _ => IdempotencyRecord::Opaque,
+    }
+}
+
+impl Call<'_> {
+    /// Bodies stay slices of `record`; none if the record names a status of a newer version.
+    fn into_owned(self, record: &Bytes) -> Option<CompletedCall> {
+        let result = match self.result {
+            None => None,
+            Some(End::Failure(failure)) => Some(Err(failure.into_owned())),
+            Some(End::Success { status, response, location }) => Some(Ok(Success {
+                response: response.map(|response| record.slice_ref(response)),
+                status: status_from_wire(status)?,
+                location: location.map(str::to_owned),
+            })),
+        };
+        let response = match &result {
+            Some(Ok(success)) => success.response.clone(),
+            _ => None,
+        };
+        let rendering = match self.rendering {
+            None => None,
+            Some(answer) => Some(Rendering {
+                transport: transport_name(answer.transport),
+                status: answer.status,
+                headers: answer
+                    .headers
+                    .iter()
+                    .map(|(name, value)| (header_name(name), record.slice_ref(value)))
+                    .collect(),
+                body: match answer.body {
+                    Some(body) => record.slice_ref(body),
+                    None => response?,
+                },
+            }),
+        };
+        Some(CompletedCall {
+            operation: self.operation.map(str::to_owned),
+            fingerprint: self.fingerprint.map(Fingerprint::from_bytes),
+            result,
+            rendering,
+        })
+    }
+}
+
+fn transport_name(name: &str) -> Cow<'static, str> {
+    known(name, &["http", "grpc", "mcp"])
+}
+
+fn header_name(name: &str) -> Cow<'static, str> {
+    known(name, &["content-type", "location", "content-language", "etag"])
+}
+
+/// The usual names cost no allocation.
+fn known(name: &str, names: &[&'static str]) -> Cow<'static, str> {
+    match names.iter().find(|known| **known == name) {
+        Some(known) => Cow::Borrowed(known),
+        None => Cow::Owned(name.to_owned()),
+    }
+}
+
+const fn status_to_wire(status: SuccessStatus) -> u8 {
+    match status {
+        SuccessStatus::Done => 0,
+        SuccessStatus::Created => 1,
+        SuccessStatus::Accepted => 2,
+    }
+}
+
+const fn status_from_wire(status: u8) -> Option<SuccessStatus> {
+    match status {
+        0 => Some(SuccessStatus::Done),
+        1 => Some(SuccessStatus::Created),
+        2 => Some(SuccessStatus::Accepted),
+        _ => None,
+    }
+}
+
+/// Lets postcard append to `BytesMut`, whole slices at a time.
+struct Appender(BytesMut);
+
+impl Flavor for Appender {
+    type Output = Bytes;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.put_u8(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.put_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Bytes> {
+        Ok(self.0.freeze())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn created() -> Outcome {
+        Outcome::from(Success {
+            response: Some("{\"id\":7}".into()),
+            status: SuccessStatus::Created,
+            location: Some("/orders/7".into()),
+        })
+        .with_rendering(Some(Rendering {
+            transport: "http".into(),
+            status: 201,
+            headers: vec![("content-type".into(), "application/json".into())],
+            body: "{\"id\":7}".into(),
+        }))
+    }
+
+    fn completed_call(bytes: &Bytes) -> CompletedCall {
+        match decode(bytes) {
+            IdempotencyRecord::Completed(call) => *call,
+            other => panic!("expected a completed call, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn p9_a_record_keeps_outcome_response_and_rendering() {
+        let token = ExecutionToken::generate();
+        let outcome = created();
+        let bytes = completed(token, Some("orders.create"), None, &outcome, 1024);
+        let call = completed_call(&bytes);
+        assert_eq!(call.operation.as_deref(), Some("orders.create"));
+        assert_eq!(call.result.unwrap().unwrap(), *outcome.result().unwrap());
+        assert_eq!(call.rendering.as_ref(), outcome.rendering());
+    }
+
+    #[test]
+    fn p9_a_failure_keeps_its_code_parameters_and_rendering() {
+        let failure = Failure::new("ORDERS_CONFLICT_001").with_parameter("name", "Unobtainium");
+        let bytes =
+            completed(ExecutionToken::generate(), Some("a"), None, &failure.clone().into(), 1024);
+        assert_eq!(completed_call(&bytes).result.unwrap().unwrap_err(), failure);
+    }
+
+    #[test]
+    fn p14_marker_and_opaque_record_have_the_same_length() {
+        let token = ExecutionToken::generate();
+        let marker = IdempotencyRecord::marker(token);
+        let opaque = IdempotencyRecord::opaque(token);
+        assert_eq!(marker.len(), opaque.len());
+        assert_ne!(marker, opaque);
+        assert!(matches!(decode(&marker), IdempotencyRecord::InProgress(found) if found == token));
+        assert!(matches!(decode(&opaque), IdempotencyRecord::Opaque));
+    }
+
+    #[test]
+    fn p17_a_response_over_the_limit_is_left_out() {
+        let bytes = completed(ExecutionToken::generate(), Some("a"), None, &created(), 7);
+        let call = completed_call(&bytes);
+        assert!(call.result.is_none() && call.rendering.is_none());
+        let bytes = completed(ExecutionToken::generate(), Some("a"), None, &created(), 8);
+        assert!(completed_call(&bytes).result.is_some());
+    }
+
+    #[test]
+    fn p11_a_record_of_an_unknown_format_is_opaque() {
+        let bytes = completed(ExecutionToken::generate(), Some("a"), None, &created(), 1024);
+        for (position, value) in [(0, b'Y'), (2, VERSION + 1), (3, b'Z')] {
+            let mut changed = bytes.to_vec();
+            changed[position] = value;
+            assert!(matches!(decode(&changed.into()), IdempotencyRecord::Opaque));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn p11_no_bytes_make_the_decoder_panic(tail in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut bytes = vec![b'X', b'I', VERSION, b'C'];
+            bytes.extend([0; ExecutionToken::BYTES]);
+            bytes.extend(&tail);
+            decode(&bytes.into());
+            decode(&tail.into());
+        }
+
+        #[test]
+        fn p11_a_damaged_record_is_never_a_panic(position in 0_usize..80, value: u8) {
+            let token = ExecutionToken([7; ExecutionToken::BYTES]);
+            let mut bytes = completed(token, Some("orders.create"), None, &created(), 1024).to_vec();
+            let position = position % bytes.len();
+            bytes[position] = value;
+            decode(&bytes.clone().into());
+            bytes.truncate(position);
+            decode(&bytes.into());
+        }
+    }
+}

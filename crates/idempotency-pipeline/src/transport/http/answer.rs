@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use caching_abstractions::CachingError;
+use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use super::render::{HttpRenderer, TRANSPORT, of_problem};
+use crate::context::{InvocationContext, Replay};
+use crate::language::Language;
+use crate::outcome::Completion;
+use crate::problem::{Catalogues, Failure, Problem};
+use crate::rendering::{Renderer, Rendering};
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Makes HTTP responses of whatever a call comes to.
+#[derive(Clone)]
+pub(super) struct Answers {
+    catalogues: Arc<Catalogues>,
+}
+
+/// What an answer must know about who asked.
+pub(super) struct Caller {
+    pub(super) language: Language,
+    pub(super) instance: String,
+    pub(super) trace_id: String,
+}
+
+impl Answers {
+    pub(super) fn new(catalogues: Arc<Catalogues>) -> Self {
+        Self { catalogues }
+    }
+
+    pub(super) fn caller(&self, parts: &Parts) -> Caller {
+        let accepted = parts.headers.get(ACCEPT_LANGUAGE).map(HeaderValue::as_bytes);
+        Caller {
+            language: self.catalogues.negotiate(accepted),
+            instance: parts.uri.path().to_owned(),
+            trace_id: trace_id(parts),
+        }
+    }
+
+    /// The answer to a call that did not reach the pipeline.
+    pub(super) fn refuse(&self, caller: &Caller, refusal: &Failure) -> Response {
+        let problem = Problem::of_failure(refusal, &self.catalogues, &caller.language)
+            .with_instance(caller.instance.as_str())
+            .with_trace_id(caller.trace_id.as_str());
+        respond(of_problem(&problem), Replay::NoKey, problem.retry_after_seconds())
+    }
+
+    /// The answer to a call that went through the pipeline.
+    pub(super) fn completion(
+        &self,
+        context: &InvocationContext,
+        renderer: &HttpRenderer,
+        completion: Completion,
+    ) -> Response {
+        match completion {
+            Ok(mut outcome) => {
+                let rendering = match outcome.take_rendering() {
+                    Some(rendering) if rendering.transport == TRANSPORT => rendering,
+                    // Not recorded by a stage, or recorded by another transport.
+                    _ => renderer.render(context, &outcome),
+                };
+                respond(rendering, context.replay(), None)
+            }
+            Err(exception) => {
+                log(context, exception.error());
+                let problem =
+                    Problem::of_error(exception.error(), &self.catalogues, context.language())
+                        .with_instance(context.instance())
+                        .with_trace_id(context.trace_id());
+                respond(of_problem(&problem), context.replay(), problem.retry_after_seconds())
+            }
+        }
+    }
+}
+
+fn respond(rendering: Rendering, replay: Replay, retry_after: Option<u64>) -> Response {
+    let mut response = Response::new(Body::from(rendering.body));
+    *response.status_mut() =
+        StatusCode::from_u16(rendering.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    for (name, value) in rendering.headers {
+        // Records come from a store that others may write to: what is no header is left out.
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::try_from(&*name), HeaderValue::from_maybe_shared(value))
+        {
+            headers.append(name, value);
+        }
+    }
+    match replay {
+        Replay::NoKey => {}
+        Replay::Executed => {
+            headers.insert(REPLAYED, HeaderValue::from_static("false"));
+        }
+        Replay::Replayed => {
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+    }
+    if let Some(seconds) = retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Defects are logged with their cause, which the caller does not see.
+fn log(context: &InvocationContext, error: &CachingError) {
+    if error.code().http_status() >= 500 {
+        let cause = std::error::Error::source(error).map(tracing::field::display);
+        tracing::error!(
+            operation = context.operation(),
+            trace_id = context.trace_id(),
+            cause,
+            "{error}"
+        );
+    }
+}
+
+/// The caller's trace from `traceparent` (W3C), or a fresh one.
+fn trace_id(parts: &Parts) -> String {
+    let given = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let given = given.and_then(|value| value.split('-').nth(1)).filter(|id| {
+        id.len() == 32
+            && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            && id.bytes().any(|b| b != b'0')
+    });
+    given.map_or_else(|| format!("{:032x}", rand::random::<u128>()), str::to_owned)
+}

@@ -1,0 +1,9 @@
+//! Operations over HTTP, as routes of an axum router (H1, X1).
+
+mod answer;
+mod call;
+mod render;
+mod router;
+
+pub use call::PathParameters;
+pub use router::{OperationRouter, not_found};

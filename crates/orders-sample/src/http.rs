@@ -1,0 +1,39 @@
+//! The HTTP side: the operations' routes, health and metrics.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use idempotency_pipeline::http::{OperationRouter, not_found};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::service::Service;
+
+/// Every route of the service.
+pub fn router(service: &Service, metrics: PrometheusHandle) -> Router {
+    let operations = &service.operations;
+    let store = service.caching.store().clone();
+    OperationRouter::new(&service.pipeline)
+        .post("/orders", &operations.create_order)
+        .get("/orders", &operations.list_orders)
+        .get("/orders/{id}", &operations.get_order)
+        .post("/reports/daily", &operations.daily_report)
+        .into_router()
+        .route("/healthz", get(async || "ok"))
+        .route(
+            "/readyz",
+            get(move || {
+                let store = store.clone();
+                async move {
+                    match store.ping().await {
+                        Ok(()) => "ready".into_response(),
+                        Err(error) => {
+                            (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response()
+                        }
+                    }
+                }
+            }),
+        )
+        .route("/metrics", get(async move || metrics.render()))
+        .fallback(not_found(service.pipeline.catalogues().clone()))
+}
