@@ -9,6 +9,7 @@
     reason = "how long a step takes is real time"
 )]
 
+mod bench;
 mod ci;
 mod floors;
 mod metadata;
@@ -50,6 +51,8 @@ enum Command {
     Sources,
     /// Check that no public signature names a library that may be replaced
     Signatures,
+    /// Measure against raw baselines and other libraries; prints one table
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Floors => floors::run(),
         Command::Sources => sources::run(),
         Command::Signatures => signatures::run(),
+        Command::Bench(arguments) => bench::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
