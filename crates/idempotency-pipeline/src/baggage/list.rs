@@ -17,7 +17,7 @@ impl BaggageKeys {
 /// What a call carries in its `baggage` header: the idempotency key, and the other members for
 /// whoever is called next.
 ///
-/// - Empty baggage owns no memory. A header with our member alone costs one allocation, the key's;
+/// - Empty baggage owns no memory. Our member costs one allocation, two if it is percent-encoded;
 ///   members of others cost one more for all of them.
 /// - Members of others are kept as they were written, in their order, with their properties.
 ///   Those that break the grammar are left out.
