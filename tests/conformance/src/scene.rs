@@ -60,6 +60,14 @@ impl Scene {
         &mut *self.running
     }
 
+    /// Puts a value of another kind under `key` (S7).
+    ///
+    /// # Errors
+    /// The gap that the harness answers with.
+    pub async fn plant_foreign_value(&self, key: &CacheKey) -> Result<(), Gap> {
+        self.running.plant_foreign_value(key).await
+    }
+
     /// How long things take here.
     pub fn pace(&self) -> Pace {
         self.pace

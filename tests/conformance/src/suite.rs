@@ -212,6 +212,34 @@ macro_rules! __cases {
                 s1_compare_and_swap_of_64_tasks_loses_no_step,
                 s1_readers_never_see_half_a_write,
             }
+            room {
+                s2_a_full_store_refuses_and_forgets_nothing,
+                s2_a_refused_write_changes_nothing,
+                s2_removed_and_expired_entries_make_room,
+                s2_a_store_full_of_entries_still_leases,
+                s2_leases_are_refused_when_the_reserve_is_used_up,
+                s2_no_number_of_sets_evicts_what_is_protected,
+                s2_a_set_never_makes_a_protected_entry_evictable,
+                s2_sets_evict_other_sets,
+                s2_a_set_larger_than_its_room_leaves_the_old_value,
+                s2_neither_room_takes_from_the_other,
+            }
+            outages {
+                s3_an_unreachable_store_is_unavailable_for_every_operation,
+                s3_a_client_comes_back_by_itself,
+                s3_a_client_made_during_an_outage_works_after_it,
+                s3_nothing_is_sent_late_after_an_outage,
+                s3_a_watch_works_after_an_outage,
+            }
+            cancelling {
+                s5_a_dropped_write_takes_place_wholly_or_not_at_all,
+                s5_a_dropped_removal_takes_place_wholly_or_not_at_all,
+                s5_a_dropped_lease_takes_place_wholly_or_not_at_all,
+                s5_a_dropped_try_extend_takes_place_wholly_or_not_at_all,
+                s5_a_dropped_batch_leaves_every_key_whole,
+                s5_cancelled_increments_count_at_most_once,
+                s5_a_client_works_on_after_dropped_calls,
+            }
             fencing {
                 s6_numbers_rise_after_a_release,
                 s6_numbers_rise_after_expiry,
@@ -221,6 +249,14 @@ macro_rules! __cases {
                 s6_a_failed_lease_uses_no_number_up,
                 s6_numbers_rise_after_the_store_lost_its_data,
                 s6_numbers_rise_though_the_clock_steps_back,
+            }
+            foreign {
+                s7_reads_of_another_kind_of_value_conflict,
+                s7_comparisons_with_another_kind_of_value_conflict,
+                s7_leases_on_another_kind_of_value_conflict,
+                s7_increment_of_another_kind_of_value_conflicts,
+                s7_another_kind_of_value_is_never_absent,
+                s7_set_over_another_kind_of_value_is_clean,
             }
             // Part 5: the lease lock on the store, in src/cases/lock.
             lock {

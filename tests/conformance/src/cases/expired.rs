@@ -35,7 +35,10 @@ pub async fn e4_a_read_does_not_revive_an_expired_sliding_entry(harness: &dyn St
     scene.pass(3).await;
     assert_eq!(store.get(&k).await.unwrap(), None);
     scene.settle().await;
-    assert_eq!(store.get_many(&[k.clone()]).await.unwrap(), [None]);
+    assert_eq!(
+        store.get_many(std::slice::from_ref(&k)).await.unwrap(),
+        [None]
+    );
     assert_eq!(store.time_to_live(&k).await.unwrap(), None);
     assert!(listed(&store, "").await.is_empty());
 }
