@@ -30,7 +30,10 @@ const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// assert_eq!(failure.to_string(), "ORDERS_CONFLICT_001: the product is out of stock");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct Failure(Box<Parts>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Parts {
     code: Cow<'static, str>,
     message_key: Option<Cow<'static, str>>,
     parameters: Vec<(Cow<'static, str>, String)>,
@@ -46,14 +49,14 @@ impl Failure {
     /// text, its category is [`Internal`](ErrorCategory::Internal), and the answer is a 500.
     pub fn new(code: impl Into<Cow<'static, str>>) -> Self {
         let code = code.into();
-        Self {
+        Self(Box::new(Parts {
             retry_after: http_code::is_worth_a_retry(&code).then_some(DEFAULT_RETRY_AFTER),
             code,
             message_key: None,
             parameters: Vec::new(),
             detail: None,
             violations: Vec::new(),
-        }
+        }))
     }
 
     fn http(code: HttpCode, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -132,7 +135,7 @@ impl Failure {
     /// The same failure with another message key.
     #[must_use]
     pub fn with_message_key(mut self, key: impl Into<Cow<'static, str>>) -> Self {
-        self.message_key = Some(key.into());
+        self.0.message_key = Some(key.into());
         self
     }
 
@@ -145,75 +148,75 @@ impl Failure {
         name: impl Into<Cow<'static, str>>,
         value: impl Into<String>,
     ) -> Self {
-        self.parameters.push((name.into(), value.into()));
+        self.0.parameters.push((name.into(), value.into()));
         self
     }
 
     /// The same failure with a text in the default language, for when no catalogue has its key.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
-        self.detail = Some(detail.into());
+        self.0.detail = Some(detail.into());
         self
     }
 
     /// The same failure with one more field that is wrong.
     #[must_use]
     pub fn with_violation(mut self, violation: Violation) -> Self {
-        self.violations.push(violation);
+        self.0.violations.push(violation);
         self
     }
 
     /// The same failure with another hint of when a retry is worth it.
     #[must_use]
     pub fn with_retry_after(mut self, delay: Duration) -> Self {
-        self.retry_after = Some(delay);
+        self.0.retry_after = Some(delay);
         self
     }
 
     /// The stable code.
     pub fn code(&self) -> &str {
-        &self.code
+        &self.0.code
     }
 
     /// What the middle word of the code says; internal if it says nothing.
     pub fn category(&self) -> ErrorCategory {
-        http_code::category_of(&self.code).unwrap_or(ErrorCategory::Internal)
+        http_code::category_of(&self.0.code).unwrap_or(ErrorCategory::Internal)
     }
 
     /// The HTTP status.
     pub fn http_status(&self) -> u16 {
-        http_code::http_status_of(&self.code)
+        http_code::http_status_of(&self.0.code)
     }
 
     /// The gRPC status.
     pub fn grpc_status(&self) -> GrpcStatus {
-        ErrorCode::parse(&self.code)
+        ErrorCode::parse(&self.0.code)
             .map_or_else(|| self.category().grpc_status(), ErrorCode::grpc_status)
     }
 
     /// The key of the translated text.
     pub fn message_key(&self) -> &str {
-        self.message_key.as_ref().unwrap_or(&self.code)
+        self.0.message_key.as_ref().unwrap_or(&self.0.code)
     }
 
     /// The parameters of the translated text, in the order they were given.
     pub fn parameters(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        pairs(&self.parameters)
+        pairs(&self.0.parameters)
     }
 
     /// The text in the default language, if there is one.
     pub fn detail(&self) -> Option<&str> {
-        self.detail.as_deref()
+        self.0.detail.as_deref()
     }
 
     /// The fields that are wrong.
     pub fn violations(&self) -> &[Violation] {
-        &self.violations
+        &self.0.violations
     }
 
     /// When a retry is worth it; none where a retry cannot help.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        self.0.retry_after
     }
 }
 
@@ -221,9 +224,9 @@ impl Failure {
 impl From<CachingError> for Failure {
     fn from(error: CachingError) -> Self {
         let mut failure = Self::new(error.code().as_str()).with_detail(error.detail().to_owned());
-        failure.message_key = Some(error.message_key().to_owned().into());
-        failure.retry_after = error.retry_after();
-        failure.parameters = error
+        failure.0.message_key = Some(error.message_key().to_owned().into());
+        failure.0.retry_after = error.retry_after();
+        failure.0.parameters = error
             .parameters()
             .map(|(name, value)| (name.to_owned().into(), value.to_owned()))
             .collect();
@@ -233,8 +236,8 @@ impl From<CachingError> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.code)?;
-        match &self.detail {
+        f.write_str(&self.0.code)?;
+        match &self.0.detail {
             Some(detail) => write!(f, ": {detail}"),
             None => Ok(()),
         }
