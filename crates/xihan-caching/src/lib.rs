@@ -1,1 +1,17 @@
-//! The facade of XiHan Caching: one builder, one configuration, any provider.
+#![doc = include_str!("../README.md")]
+
+mod assembly;
+mod builder;
+mod caching;
+
+pub mod prelude;
+
+pub use builder::CachingBuilder;
+pub use caching::Caching;
+
+pub use caching_abstractions::*;
+#[cfg(feature = "inmemory")]
+pub use caching_inmemory::InMemoryProvider;
+pub use distcache_adapter::{
+    BlockingStore, CacheStoreDistributedCache, DistributedCache, DistributedCacheEntryOptions,
+};

@@ -2,12 +2,12 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use metrics::{
     Counter, Histogram, IntoF64, Key, Label, Level, Metadata, Unit, describe_counter,
     describe_histogram, with_recorder,
 };
+use tokio::time::Instant;
 
 use crate::error::{CachingError, ErrorCategory, ErrorCode};
 
