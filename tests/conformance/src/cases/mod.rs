@@ -11,6 +11,8 @@ pub mod fencing;
 pub mod foreign;
 pub mod keys;
 pub mod leases;
+pub mod lock;
+pub mod models;
 pub mod outages;
 pub mod prefixes;
 pub mod racing;
@@ -18,4 +20,3 @@ pub mod room;
 pub mod sliding;
 pub mod values;
 pub mod watching;
-// The cases of the lease lock (spec part 5) stand in `lock`.

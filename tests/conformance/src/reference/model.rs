@@ -1,6 +1,6 @@
 //! The state of a [`ReferenceStore`](super::ReferenceStore), as plain sequential code.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -53,7 +53,7 @@ struct Fence {
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     entries: BTreeMap<String, Entry>,
-    fences: HashMap<String, Fence>,
+    fences: BTreeMap<String, Fence>,
     default_time_to_live: Duration,
     budgets: Option<Budgets>,
 }
@@ -62,7 +62,7 @@ impl Model {
     pub(super) fn new(default_time_to_live: Duration, budgets: Option<Budgets>) -> Self {
         Self {
             entries: BTreeMap::new(),
-            fences: HashMap::new(),
+            fences: BTreeMap::new(),
             default_time_to_live,
             budgets,
         }

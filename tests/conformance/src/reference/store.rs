@@ -102,6 +102,11 @@ impl ReferenceStore {
         }
     }
 
+    /// Everything the store holds, as text to compare.
+    pub(crate) fn state(&self) -> String {
+        format!("{:?}", self.shared.model.lock())
+    }
+
     /// Loses all data, as a restart of a store without persistence does.
     pub fn restart_empty(&self) {
         self.shared.model.lock().restart_empty();
