@@ -128,9 +128,9 @@ pub async fn l3_other_programs_exclude_and_are_excluded(harness: &dyn StoreHarne
     let lock = acquired(&locks).await;
     let foreign = store.try_add(&lock_key(), bytes("theirs"), long()).await;
     assert!(!foreign.unwrap());
-    let removed = store.try_remove(&lock_key(), lock.token().as_bytes());
+    let token = lock.token().as_bytes();
     assert!(
-        removed.await.unwrap(),
+        store.try_remove(&lock_key(), token).await.unwrap(),
         "the value is the token and nothing else"
     );
     absent(&store, &lock_key()).await;

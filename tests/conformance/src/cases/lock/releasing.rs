@@ -6,7 +6,7 @@ use futures_util::future::{join_all, poll_immediate};
 
 use super::{LONG, RESOURCE, acquired, freed, is_held, lock_key, one, soon, two};
 use crate::harness::StoreHarness;
-use crate::scene::{Scene, absent, bytes, holds, put};
+use crate::scene::{Scene, absent, holds, put};
 
 pub async fn l5_the_first_release_is_true_and_the_next_false(harness: &dyn StoreHarness) {
     let scene = Scene::start(harness).await;
@@ -113,8 +113,7 @@ pub async fn l9_a_cancelled_acquire_leaves_no_lock(harness: &dyn StoreHarness) {
 pub async fn l9_a_cancelled_waiter_leaves_no_lock(harness: &dyn StoreHarness) {
     let scene = Scene::start(harness).await;
     let (store, locks) = one(&scene).await;
-    let foreign = store.try_add(&lock_key(), bytes("theirs"), crate::long());
-    assert!(foreign.await.unwrap());
+    put(&store, &lock_key(), "theirs").await;
     for _ in 0..8 {
         let wait = locks.acquire_within(RESOURCE, LONG, LONG);
         let cancelled = tokio::time::timeout(scene.pace().settle / 4, wait).await;

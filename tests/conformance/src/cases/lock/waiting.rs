@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use caching_abstractions::{DistributedLock, ErrorCode};
+use futures_util::future::join;
 use parking_lot::Mutex;
 
 use super::{LONG, RESOURCE, acquired, is_held, lock_key, one, soon, two};
@@ -21,7 +22,7 @@ pub async fn l11_a_waiter_gets_the_lock_after_a_release(harness: &dyn StoreHarne
             scene.settle().await;
             assert!(lock.release().await.unwrap());
         };
-        let both = async { tokio::join!(waiting, release) };
+        let both = join(waiting, release);
         let (next, ()) = soon(&scene, "the turn", both).await;
         let next = next.unwrap();
         assert!(next.fencing() > lock.fencing());
@@ -58,7 +59,7 @@ pub async fn l11_a_waiter_outlives_a_holder_that_vanished(harness: &dyn StoreHar
         scene.settle().await;
         scene.pass(4).await;
     };
-    let both = async { tokio::join!(waiting, time) };
+    let both = join(waiting, time);
     let (next, ()) = soon(&scene, "the end of the lease", both).await;
     assert!(next.unwrap().is_held());
 }
