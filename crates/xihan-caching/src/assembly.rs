@@ -23,25 +23,23 @@ pub(crate) struct Plan {
 /// name.
 pub(crate) fn plan(builder: &CachingBuilder) -> Result<Plan, AssemblyError> {
     let registry = registry(builder);
-    let (selected, mut problems) = match registry.select(&builder.configuration) {
-        Ok(manifest) => (manifest.map(|manifest| manifest.name()), Vec::new()),
-        Err(error) => (None, error.problems().to_vec()),
-    };
+    let (selected, mut problems) = registry.resolve(&builder.configuration);
+    let selected = selected.map(|manifest| manifest.name());
     let (settings, wrong) = CachingSettings::read(&builder.configuration, selected);
-    let provider = builder
-        .providers
-        .iter()
-        .find(|provider| Some(provider.manifest().name()) == selected);
-    let missing = provider.map_or_else(Vec::new, |provider| provider.check(&settings));
     for problem in wrong {
-        // A provider's name that is no text is noticed by both.
-        if !problems.contains(&problem) {
+        // A provider's name that is no name is noticed by both.
+        let is_same = |other: &AssemblyProblem| other.subject() == problem.subject();
+        if !problems.iter().any(is_same) {
             problems.push(problem);
         }
     }
-    let missing = missing.into_iter().filter(|new| !is_known(new, &problems));
-    let missing: Vec<AssemblyProblem> = missing.collect();
-    problems.extend(missing);
+    let mut providers = builder.providers.iter();
+    let provider = providers.find(|provider| Some(provider.manifest().name()) == selected);
+    for problem in provider.map_or_else(Vec::new, |provider| provider.check(&settings)) {
+        if !is_known(&problem, &problems) {
+            problems.push(problem);
+        }
+    }
     AssemblyError::check(problems)?;
     match provider {
         Some(provider) => Ok(Plan {

@@ -264,19 +264,23 @@ async fn c1_problems_of_selection_settings_and_provider_come_at_once() {
         );
     let error = builder.build().await.unwrap_err();
     let text = error.to_string();
-    for part in ["search.index", "KeyPrefx", "TimeToLiveSeconds"] {
+    for part in ["search.index", "KeyPrefx", "TimeToLiveSeconds", "Redis:Url"] {
         assert!(text.contains(part), "{text}");
     }
+    assert_eq!(error.problems().len(), 4, "{text}");
     assert_eq!(redis.starts(), 0);
 }
 
 #[tokio::test]
-async fn c1_a_name_that_is_no_text_is_one_problem() {
-    let builder = Caching::builder()
-        .provider(InMemoryProvider::new())
-        .configuration(toml("[XiHan.Caching]\nProvider = ['inmemory']"));
-    let problems = problems(builder).await;
-    assert_eq!(problems.len(), 1, "{problems:?}");
+async fn c1_a_name_that_is_no_name_is_one_problem() {
+    for name in ["['inmemory']", "''", "5"] {
+        let builder = Caching::builder()
+            .provider(InMemoryProvider::new())
+            .configuration(toml(&format!("[XiHan.Caching]\nProvider = {name}")));
+        let problems = problems(builder).await;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("XiHan:Caching:Provider"));
+    }
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ impl fmt::Display for AssemblyProblem {
     }
 }
 
+impl Error for AssemblyProblem {}
+
 /// Everything that is wrong with an assembly, found before any connection is opened (R2, C1).
 #[derive(Clone, PartialEq, Eq)]
 pub struct AssemblyError {

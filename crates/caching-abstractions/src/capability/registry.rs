@@ -87,6 +87,18 @@ impl CapabilityRegistry {
         &self,
         configuration: &Configuration,
     ) -> Result<Option<&ProviderManifest>, AssemblyError> {
+        let (chosen, problems) = self.resolve(configuration);
+        AssemblyError::check(problems)?;
+        Ok(chosen)
+    }
+
+    /// As [`select`](Self::select), with the provider that is chosen whatever else is wrong.
+    ///
+    /// For an assembly that goes on to find the problems of other parts.
+    pub fn resolve(
+        &self,
+        configuration: &Configuration,
+    ) -> (Option<&ProviderManifest>, Vec<AssemblyProblem>) {
         let mut problems = self.doubles();
         // Where the choice is wrong, whatever is chosen in the end will supply it.
         let mut granted: &[&'static str] = &[];
@@ -100,8 +112,7 @@ impl CapabilityRegistry {
             }
         };
         problems.extend(self.missing(chosen, granted));
-        AssemblyError::check(problems)?;
-        Ok(chosen)
+        (chosen, problems)
     }
 
     fn choose(&self, configuration: &Configuration) -> Choice<'_> {

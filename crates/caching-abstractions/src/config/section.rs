@@ -21,7 +21,7 @@ use crate::capability::AssemblyProblem;
 /// assert_eq!(orders.parse::<u16>("HttpPort")?, Some(8080));
 /// assert_eq!(orders.parse::<u16>("GrpcPort")?, None);
 /// assert!(orders.unknown_keys(&["HttpPort", "GrpcPort"]).is_empty());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), caching_abstractions::AssemblyError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Section<'a> {

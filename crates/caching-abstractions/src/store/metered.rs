@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt};
 
@@ -25,7 +24,8 @@ use instruments::{Instruments, Operation, Outcome, Timing};
 ///   `unavailable`, `full`, `conflict` and `error` for errors; `cancelled` for a dropped future.
 /// - No label holds a key, a token or a value.
 /// - `keys` is timed to the end of its stream, `watch` to the registration.
-/// - Without a metrics recorder it reads no clock. A recorder that is installed later is found.
+/// - Without a metrics recorder it hands the other store's futures on as they are. A recorder that
+///   is installed later is found.
 #[derive(Clone)]
 pub struct MeteredStore {
     inner: Arc<dyn CacheStore>,
@@ -50,7 +50,7 @@ impl MeteredStore {
         &self,
         operation: Operation,
         call: impl Future<Output = Result<T>>,
-        is_hit: impl FnOnce(&T) -> bool,
+        is_hit: fn(&T) -> bool,
     ) -> Result<T> {
         let timing = Timing::start(&*self.instruments, operation);
         let result = call.await;
@@ -74,148 +74,104 @@ fn always<T>(_: &T) -> bool {
     true
 }
 
-#[async_trait]
+type Call<'f, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'f>>;
+
+/// One method of the store: its name, its lifetimes, its arguments and its answer; the label and
+/// what counts as a hit.
+///
+/// Written as `async_trait` would write it, so that the inner store's future is handed on as it is
+/// when nobody measures.
+macro_rules! forward {
+    (
+        $name:ident<$($life:lifetime),*>($($argument:ident: $type:ty),*) -> $answer:ty,
+        $operation:ident, $is_hit:expr
+    ) => {
+        fn $name<'s, $($life,)* 'f>(&'s self, $($argument: $type),*) -> Call<'f, $answer>
+        where
+            's: 'f,
+            $($life: 'f,)*
+            Self: 'f,
+        {
+            let call = self.inner.$name($($argument),*);
+            if !self.instruments.is_recording() {
+                return call;
+            }
+            Box::pin(self.measure(Operation::$operation, call, $is_hit))
+        }
+    };
+}
+
+#[rustfmt::skip]
 impl CacheStore for MeteredStore {
-    async fn get(&self, key: &CacheKey) -> Result<Option<Bytes>> {
-        let call = self.inner.get(key);
-        self.measure(Operation::Get, call, Option::is_some).await
-    }
-
-    async fn get_many(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>> {
-        let call = self.inner.get_many(keys);
-        self.measure(Operation::GetMany, call, always).await
-    }
-
-    async fn set(&self, key: &CacheKey, value: Bytes, options: CacheEntryOptions) -> Result<()> {
-        let call = self.inner.set(key, value, options);
-        self.measure(Operation::Set, call, always).await
-    }
-
-    async fn set_many(&self, items: &[CacheItem]) -> Result<()> {
-        let call = self.inner.set_many(items);
-        self.measure(Operation::SetMany, call, always).await
-    }
-
-    async fn try_add(
-        &self,
-        key: &CacheKey,
-        value: Bytes,
-        options: CacheEntryOptions,
-    ) -> Result<bool> {
-        let call = self.inner.try_add(key, value, options);
-        self.measure(Operation::TryAdd, call, bool::clone).await
-    }
-
-    async fn get_or_add(
-        &self,
-        key: &CacheKey,
-        value: Bytes,
-        options: CacheEntryOptions,
-    ) -> Result<Option<Bytes>> {
-        let call = self.inner.get_or_add(key, value, options);
-        self.measure(Operation::GetOrAdd, call, Option::is_none)
-            .await
-    }
-
-    async fn try_replace(
-        &self,
-        key: &CacheKey,
-        expected: &[u8],
-        value: Bytes,
-        options: CacheEntryOptions,
-    ) -> Result<bool> {
-        let call = self.inner.try_replace(key, expected, value, options);
-        self.measure(Operation::TryReplace, call, bool::clone).await
-    }
-
-    async fn try_remove(&self, key: &CacheKey, expected: &[u8]) -> Result<bool> {
-        let call = self.inner.try_remove(key, expected);
-        self.measure(Operation::TryRemove, call, bool::clone).await
-    }
-
-    async fn try_extend(
-        &self,
-        key: &CacheKey,
-        expected: &[u8],
-        time_to_live: TimeToLive,
-    ) -> Result<bool> {
-        let call = self.inner.try_extend(key, expected, time_to_live);
-        self.measure(Operation::TryExtend, call, bool::clone).await
-    }
-
-    async fn try_lease(
-        &self,
-        key: &CacheKey,
-        token: &LeaseToken,
-        time_to_live: TimeToLive,
-    ) -> Result<Option<u64>> {
-        let call = self.inner.try_lease(key, token, time_to_live);
-        self.measure(Operation::TryLease, call, Option::is_some)
-            .await
-    }
-
-    async fn try_relay(
-        &self,
-        key: &CacheKey,
-        token: &LeaseToken,
-        new_token: &LeaseToken,
-        time_to_live: TimeToLive,
-    ) -> Result<Option<u64>> {
-        let call = self.inner.try_relay(key, token, new_token, time_to_live);
-        self.measure(Operation::TryRelay, call, Option::is_some)
-            .await
-    }
-
-    async fn release(&self, key: &CacheKey, token: &LeaseToken) -> Result<bool> {
-        let call = self.inner.release(key, token);
-        self.measure(Operation::Release, call, bool::clone).await
-    }
-
-    async fn watch(&self, key: &CacheKey) -> Result<WakeHints> {
-        let call = self.inner.watch(key);
-        self.measure(Operation::Watch, call, always).await
-    }
-
-    async fn remove(&self, key: &CacheKey) -> Result<bool> {
-        let call = self.inner.remove(key);
-        self.measure(Operation::Remove, call, bool::clone).await
-    }
-
-    async fn remove_many(&self, keys: &[CacheKey]) -> Result<Vec<bool>> {
-        let call = self.inner.remove_many(keys);
-        self.measure(Operation::RemoveMany, call, always).await
-    }
-
-    async fn increment(
-        &self,
-        key: &CacheKey,
-        delta: i64,
-        options: CacheEntryOptions,
-    ) -> Result<i64> {
-        let call = self.inner.increment(key, delta, options);
-        self.measure(Operation::Increment, call, always).await
-    }
-
-    async fn time_to_live(&self, key: &CacheKey) -> Result<Option<Duration>> {
-        let call = self.inner.time_to_live(key);
-        self.measure(Operation::TimeToLive, call, Option::is_some)
-            .await
-    }
+    forward!(get<'k>(key: &'k CacheKey) -> Option<Bytes>, Get, Option::is_some);
+    forward!(get_many<'k>(keys: &'k [CacheKey]) -> Vec<Option<Bytes>>, GetMany, always);
+    forward!(
+        set<'k>(key: &'k CacheKey, value: Bytes, options: CacheEntryOptions) -> (),
+        Set, always
+    );
+    forward!(set_many<'k>(items: &'k [CacheItem]) -> (), SetMany, always);
+    forward!(
+        try_add<'k>(key: &'k CacheKey, value: Bytes, options: CacheEntryOptions) -> bool,
+        TryAdd, bool::clone
+    );
+    forward!(
+        get_or_add<'k>(key: &'k CacheKey, value: Bytes, options: CacheEntryOptions)
+            -> Option<Bytes>,
+        GetOrAdd, Option::is_none
+    );
+    forward!(
+        try_replace<'k, 'e>(
+            key: &'k CacheKey, expected: &'e [u8], value: Bytes, options: CacheEntryOptions
+        ) -> bool,
+        TryReplace, bool::clone
+    );
+    forward!(
+        try_remove<'k, 'e>(key: &'k CacheKey, expected: &'e [u8]) -> bool,
+        TryRemove, bool::clone
+    );
+    forward!(
+        try_extend<'k, 'e>(key: &'k CacheKey, expected: &'e [u8], time_to_live: TimeToLive)
+            -> bool,
+        TryExtend, bool::clone
+    );
+    forward!(
+        try_lease<'k, 't>(key: &'k CacheKey, token: &'t LeaseToken, time_to_live: TimeToLive)
+            -> Option<u64>,
+        TryLease, Option::is_some
+    );
+    forward!(
+        try_relay<'k, 't, 'n>(
+            key: &'k CacheKey,
+            token: &'t LeaseToken,
+            new_token: &'n LeaseToken,
+            time_to_live: TimeToLive
+        ) -> Option<u64>,
+        TryRelay, Option::is_some
+    );
+    forward!(
+        release<'k, 't>(key: &'k CacheKey, token: &'t LeaseToken) -> bool,
+        Release, bool::clone
+    );
+    forward!(watch<'k>(key: &'k CacheKey) -> WakeHints, Watch, always);
+    forward!(remove<'k>(key: &'k CacheKey) -> bool, Remove, bool::clone);
+    forward!(remove_many<'k>(keys: &'k [CacheKey]) -> Vec<bool>, RemoveMany, always);
+    forward!(
+        increment<'k>(key: &'k CacheKey, delta: i64, options: CacheEntryOptions) -> i64,
+        Increment, always
+    );
+    forward!(
+        time_to_live<'k>(key: &'k CacheKey) -> Option<Duration>,
+        TimeToLive, Option::is_some
+    );
+    forward!(ping<>() -> (), Ping, always);
 
     fn keys(&self, prefix: &str) -> BoxStream<'static, Result<CacheKey>> {
-        MeteredKeys {
-            timing: Some(Timing::start(
-                Arc::clone(&self.instruments),
-                Operation::Keys,
-            )),
-            inner: self.inner.keys(prefix),
+        let keys = self.inner.keys(prefix);
+        if !self.instruments.is_recording() {
+            return keys;
         }
-        .boxed()
-    }
-
-    async fn ping(&self) -> Result<()> {
-        self.measure(Operation::Ping, self.inner.ping(), always)
-            .await
+        let timing = Timing::start(Arc::clone(&self.instruments), Operation::Keys);
+        MeteredKeys { inner: keys, timing: Some(timing) }.boxed()
     }
 }
 

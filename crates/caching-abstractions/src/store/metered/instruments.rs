@@ -38,7 +38,8 @@ impl Instruments {
         }
     }
 
-    fn is_recording(&self) -> bool {
+    /// Whether there is somebody to record for.
+    pub(super) fn is_recording(&self) -> bool {
         self.is_recording.load(Ordering::Relaxed) || self.look_for_recorder()
     }
 
