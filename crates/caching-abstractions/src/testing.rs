@@ -1,6 +1,7 @@
 //! A store for the unit tests of what stands on a store.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::{
     CacheEntryOptions, CacheItem, CacheKey, CacheStore, CachingError, LeaseToken, Result,
@@ -21,6 +23,7 @@ pub(crate) struct MapStore {
     is_down: AtomicBool,
     refuses_writes: AtomicBool,
     calls: AtomicUsize,
+    late_reply: Mutex<Option<Arc<Notify>>>,
 }
 
 impl MapStore {
@@ -32,6 +35,11 @@ impl MapStore {
     /// Makes every `set` answer `CACHING_UNAVAILABLE_002`.
     pub(crate) fn refuse_writes(&self) {
         self.refuses_writes.store(true, Ordering::SeqCst);
+    }
+
+    /// Holds the reply of the next `get` back until the answer is notified.
+    pub(crate) fn delay_next_get(&self) -> Arc<Notify> {
+        Arc::clone(self.late_reply.lock().insert(Arc::default()))
     }
 
     /// How many operations were asked for.
@@ -73,7 +81,12 @@ impl MapStore {
 impl CacheStore for MapStore {
     async fn get(&self, key: &CacheKey) -> Result<Option<Bytes>> {
         self.called()?;
-        Ok(self.entries.lock().get(key).cloned())
+        let found = self.entries.lock().get(key).cloned();
+        let late_reply = self.late_reply.lock().take();
+        if let Some(reply) = late_reply {
+            reply.notified().await;
+        }
+        Ok(found)
     }
 
     async fn get_many(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>> {

@@ -282,6 +282,24 @@ async fn n4_a_result_is_not_given_to_callers_that_come_after_it() {
 }
 
 #[tokio::test]
+async fn n4_a_miss_that_is_older_than_a_result_runs_no_second_factory() {
+    let (cache, store) = cache();
+    let reply = store.delay_next_get();
+    let late = {
+        let cache = cache.clone();
+        let create = || async { Ok::<_, CachingError>(2_u8) };
+        tokio::spawn(async move { cache.get_or_create("n", options(), create).await })
+    };
+    settle().await;
+    let create = || async { Ok::<_, CachingError>(1_u8) };
+    let first = cache.get_or_create("n", options(), create).await;
+    assert_eq!(first.unwrap(), 1);
+    reply.notify_one();
+    assert_eq!(late.await.unwrap().unwrap(), 1);
+    assert_eq!(cache.flights.count(), 0);
+}
+
+#[tokio::test]
 async fn n4_the_error_type_is_the_callers_own() {
     #[derive(Debug, PartialEq)]
     enum Problem {
