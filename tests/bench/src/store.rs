@@ -111,9 +111,9 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
             bare.measure(&BareMoka::new(), &keys, threads, &runtime)?;
             ours.measure(&Ours::new()?, &keys, threads, &runtime)?;
         }
-        println!("store: {threads} thread(s) done");
+        println!("store: {} done", in_words(threads));
         rows.extend(OPERATIONS.iter().enumerate().map(|(index, operation)| Row {
-            what: format!("store, {}, {threads} thread(s)", operation.name()),
+            what: format!("store, {}, {}", operation.name(), in_words(threads)),
             ours: format!("{:.0} ns", median(&ours.0[index])),
             baseline: format!("moka {:.0} ns", median(&bare.0[index])),
             ratios: ratios(&ours.0[index], &bare.0[index]),
@@ -121,6 +121,13 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
         }));
     }
     Ok(rows)
+}
+
+fn in_words(threads: usize) -> String {
+    match threads {
+        1 => "1 thread".to_owned(),
+        many => format!("{many} threads"),
+    }
 }
 
 /// Per operation the nanoseconds of each round.
