@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 
 use crate::process::{cargo, run as run_command};
-use crate::{Result, floors, signatures, sources, test, tools};
+use crate::{Result, features, floors, signatures, sources, test, tools};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -21,7 +21,7 @@ enum Step {
     Format,
     /// Crates depend on lower floors only
     Floors,
-    /// File lengths, forbidden marks, machine paths
+    /// File lengths, forbidden marks, orphaned files, machine paths
     Sources,
     /// No public signature names a library that may be replaced
     Signatures,
@@ -29,6 +29,8 @@ enum Step {
     Deny,
     /// Lints
     Clippy,
+    /// Each crate builds without its default features and with each one alone
+    Features,
     /// The documentation builds without a warning
     Docs,
     /// All tests
@@ -75,6 +77,7 @@ impl Step {
                 let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
                 run_command(clippy.args(["--all-features", "--", "--deny", "warnings"]))
             }
+            Self::Features => features::run(),
             Self::Docs => {
                 let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
                 run_command(doc.env("RUSTDOCFLAGS", "--deny warnings"))
@@ -118,6 +121,7 @@ mod tests {
                 "signatures",
                 "deny",
                 "clippy",
+                "features",
                 "docs",
                 "test"
             ]

@@ -112,6 +112,11 @@ fn transport(name: &str, dependency: &Dependency) -> Option<String> {
     (!excepted).then(|| format!("`{name}` depends on the transport `{on}`"))
 }
 
+/// Whether `name` is part of the product.
+pub(crate) fn is_on_a_floor(name: &str) -> bool {
+    floor_of(name).is_some()
+}
+
 fn floor_of(name: &str) -> Option<u8> {
     FLOORS
         .iter()
@@ -125,6 +130,8 @@ fn is_own(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn package(name: &str, dependencies: &[(&str, &str, &[&str])]) -> Package {
@@ -136,6 +143,7 @@ mod tests {
         Package {
             name: name.to_owned(),
             dependencies: dependencies.iter().map(dependency).collect(),
+            features: BTreeMap::new(),
         }
     }
 

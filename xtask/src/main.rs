@@ -11,8 +11,10 @@
 
 mod bench;
 mod ci;
+mod features;
 mod floors;
 mod metadata;
+mod orphans;
 mod process;
 mod signatures;
 mod sources;
@@ -47,7 +49,9 @@ enum Command {
     Ci(ci::Arguments),
     /// Check that each crate depends only on the floors below its own
     Floors,
-    /// Check file lengths, forbidden marks and machine paths
+    /// Lint each crate without its default features and with each one alone
+    Features,
+    /// Check file lengths, forbidden marks, orphaned files and machine paths
     Sources,
     /// Check that no public signature names a library that may be replaced
     Signatures,
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Floors => floors::run(),
+        Command::Features => features::run(),
         Command::Sources => sources::run(),
         Command::Signatures => signatures::run(),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -1,5 +1,7 @@
 //! What cargo says about the packages of the workspace.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::Result;
@@ -22,6 +24,7 @@ struct Metadata {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) features: BTreeMap<String, Vec<String>>,
 }
 
 /// One line of a package's dependencies, with what it inherits from the workspace.

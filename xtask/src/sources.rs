@@ -1,7 +1,7 @@
-//! `cargo xtask sources`: rules that can be read off the text of the files.
+//! `cargo xtask sources`: rules that can be read off the files.
 
 use crate::workspace::{TextFile, text_files};
-use crate::{Result, report};
+use crate::{Result, orphans, report};
 
 /// The most lines a source file of a crate may have.
 const MAX_LINES: usize = 500;
@@ -35,7 +35,8 @@ pub(crate) fn run() -> Result {
             println!("warning: {warning}");
         }
     }
-    let problems: Vec<String> = files.iter().flat_map(problems_of).collect();
+    let mut problems: Vec<String> = files.iter().flat_map(problems_of).collect();
+    problems.extend(orphans::problems_of(&files)?);
     report("sources", &problems)
 }
 
