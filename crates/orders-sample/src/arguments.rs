@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use xihan_caching::AssemblyProblem;
 use xihan_caching::prelude::*;
 
 use crate::operations::Timing;

@@ -1,10 +1,10 @@
 //! The HTTP side: the operations' routes, health and metrics.
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use idempotency_pipeline::http::{OperationRouter, not_found};
+use idempotency_pipeline::http::{OperationRouter, Problems};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::service::Service;
@@ -13,6 +13,8 @@ use crate::service::Service;
 pub fn router(service: &Service, metrics: PrometheusHandle) -> Router {
     let operations = &service.operations;
     let store = service.caching.store().clone();
+    let problems = Problems::new(&service.pipeline);
+    let ready = problems.clone();
     OperationRouter::new(&service.pipeline)
         .post("/orders", &operations.create_order)
         .get("/orders", &operations.list_orders)
@@ -22,18 +24,16 @@ pub fn router(service: &Service, metrics: PrometheusHandle) -> Router {
         .route("/healthz", get(async || "ok"))
         .route(
             "/readyz",
-            get(move || {
-                let store = store.clone();
+            get(move |request: Request| {
+                let (store, problems) = (store.clone(), ready.clone());
                 async move {
                     match store.ping().await {
                         Ok(()) => "ready".into_response(),
-                        Err(error) => {
-                            (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response()
-                        }
+                        Err(error) => problems.respond(&request, &error.into()),
                     }
                 }
             }),
         )
         .route("/metrics", get(async move || metrics.render()))
-        .fallback(not_found(service.pipeline.catalogues().clone()))
+        .fallback(problems.not_found())
 }

@@ -4,7 +4,7 @@
 //! - [`authentication`]: API keys to principals and tenants.
 //! - [`orders`]: the orders themselves.
 //! - [`operations`]: what the service does, once for every transport.
-//! - [`service`]: assembly.
+//! - [`service`](mod@service): assembly.
 //! - [`http`]: routes, metrics and health.
 
 pub mod arguments;

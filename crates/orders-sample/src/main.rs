@@ -1,12 +1,13 @@
 //! Starts the order service.
 
 use std::error::Error;
+use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use orders_sample::arguments::Arguments;
 use orders_sample::http;
 use orders_sample::service::Service;
@@ -17,11 +18,17 @@ type AnyError = Box<dyn Error + Send + Sync>;
 
 /// How often histograms are folded, so that they take no more memory over time.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+/// The buckets of latencies: from an operation in memory to one that ran into its time limit.
+const SECONDS: [f64; 10] = [1e-6, 1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.025, 0.1, 0.5, 2.5];
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     match run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -94,7 +101,9 @@ async fn shutdown_signal() {
 }
 
 fn install_metrics() -> Result<PrometheusHandle, AnyError> {
-    let handle = PrometheusBuilder::new().install_recorder()?;
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .install_recorder()?;
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {

@@ -4,8 +4,7 @@ use axum::body::Body;
 use axum::response::Response;
 use caching_abstractions::CachingError;
 use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
-use http::request::Parts;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::render::{HttpRenderer, TRANSPORT, of_problem};
 use crate::context::{InvocationContext, Replay};
@@ -34,12 +33,12 @@ impl Answers {
         Self { catalogues }
     }
 
-    pub(super) fn caller(&self, parts: &Parts) -> Caller {
-        let accepted = parts.headers.get(ACCEPT_LANGUAGE).map(HeaderValue::as_bytes);
+    pub(super) fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Caller {
+        let accepted = headers.get(ACCEPT_LANGUAGE).map(HeaderValue::as_bytes);
         Caller {
             language: self.catalogues.negotiate(accepted),
-            instance: parts.uri.path().to_owned(),
-            trace_id: trace_id(parts),
+            instance: uri.path().to_owned(),
+            trace_id: trace_id(headers),
         }
     }
 
@@ -121,8 +120,8 @@ fn log(context: &InvocationContext, error: &CachingError) {
 }
 
 /// The caller's trace from `traceparent` (W3C), or a fresh one.
-fn trace_id(parts: &Parts) -> String {
-    let given = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+fn trace_id(headers: &HeaderMap) -> String {
+    let given = headers.get("traceparent").and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.split('-').nth(1)).filter(|id| {
         id.len() == 32
             && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

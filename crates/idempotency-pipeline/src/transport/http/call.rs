@@ -55,7 +55,7 @@ where
 {
     pub(super) async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
-        let caller = self.answers.caller(&parts);
+        let caller = self.answers.caller(&parts.uri, &parts.headers);
         let path = self.path_parameters(&mut parts).await;
         let query = parts.uri.query().unwrap_or_default();
         // Refusals up to here need nothing but the head of the request.

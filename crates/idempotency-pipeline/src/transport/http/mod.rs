@@ -6,4 +6,4 @@ mod render;
 mod router;
 
 pub use call::PathParameters;
-pub use router::{OperationRouter, not_found};
+pub use router::{OperationRouter, Problems};

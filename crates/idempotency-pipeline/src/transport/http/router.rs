@@ -13,7 +13,7 @@ use super::call::{Call, RequestShape};
 use super::render::HttpRenderer;
 use crate::operation::Operation;
 use crate::pipeline::Pipeline;
-use crate::problem::{Catalogues, Failure};
+use crate::problem::Failure;
 
 /// Makes operations routes of an axum router.
 ///
@@ -122,10 +122,9 @@ impl OperationRouter {
     /// The routes, to be merged with others; a known path with a wrong method is 405 with a
     /// problem.
     pub fn into_router(self) -> Router {
-        let answers = self.answers;
+        let problems = Problems(self.answers);
         self.router.method_not_allowed_fallback(move |request: Request| {
-            let answers = answers.clone();
-            async move { refuse(&answers, request, &Failure::method_not_allowed()) }
+            std::future::ready(problems.respond(&request, &Failure::method_not_allowed()))
         })
     }
 }
@@ -142,15 +141,53 @@ impl fmt::Debug for OperationRouter {
     }
 }
 
-/// A fallback for `Router::fallback`: a path nobody serves is 404 with a problem (X1).
-pub fn not_found(
-    catalogues: Arc<Catalogues>,
-) -> impl Fn(Request) -> std::future::Ready<Response> + Clone + Send + Sync + 'static {
-    let answers = Answers::new(catalogues);
-    move |request| std::future::ready(refuse(&answers, request, &Failure::route_not_found()))
+/// Answers with problems where no operation is called: by the application's own handlers, and for
+/// paths that nobody serves. Cheap to clone.
+///
+/// ```
+/// use axum::Router;
+/// use axum::extract::Request;
+/// use axum::routing::get;
+/// use idempotency_pipeline::Failure;
+/// use idempotency_pipeline::http::Problems;
+/// # fn example(pipeline: &idempotency_pipeline::Pipeline) -> Router {
+/// let problems = Problems::new(pipeline);
+/// let teapot = problems.clone();
+/// Router::new()
+///     .route("/coffee", get(async move |request: Request| {
+///         teapot.respond(&request, &Failure::new("KITCHEN_CONFLICT_001"))
+///     }))
+///     .fallback(problems.not_found())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Problems(Answers);
+
+impl Problems {
+    /// Problems with the texts of `pipeline`.
+    pub fn new(pipeline: &Pipeline) -> Self {
+        Self(Answers::new(Arc::clone(pipeline.catalogues())))
+    }
+
+    /// The answer that `failure` is to this request, in its language.
+    pub fn respond(&self, request: &Request, failure: &Failure) -> Response {
+        let caller = self.0.caller(request.uri(), request.headers());
+        self.0.refuse(&caller, failure)
+    }
+
+    /// A handler for `Router::fallback`: a path that nobody serves is 404 with a problem (X1).
+    pub fn not_found(
+        &self,
+    ) -> impl Fn(Request) -> std::future::Ready<Response> + Clone + Send + Sync + 'static {
+        let problems = self.clone();
+        move |request| {
+            std::future::ready(problems.respond(&request, &Failure::route_not_found()))
+        }
+    }
 }
 
-fn refuse(answers: &Answers, request: Request, refusal: &Failure) -> Response {
-    let (parts, _) = request.into_parts();
-    answers.refuse(&answers.caller(&parts), refusal)
+impl fmt::Debug for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Problems")
+    }
 }
