@@ -1,8 +1,9 @@
 //! Keeping a lock beyond its time, and noticing its loss (L12).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::poll_immediate;
+use tokio::time::Instant;
 
 use super::{LONG, RESOURCE, acquired, freed, is_held, lock_key, one, soon, two};
 use crate::harness::StoreHarness;

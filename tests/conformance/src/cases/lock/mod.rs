@@ -15,9 +15,10 @@ pub use several::*;
 pub use waiting::*;
 pub use working::*;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use caching_abstractions::{CacheKey, DistributedLock, LockHandle, hours};
+use caching_abstractions::{CacheKey, DistributedLock, LockHandle, hours, seconds};
+use tokio::time::Instant;
 
 use crate::scene::{Client, Scene, key};
 
@@ -54,18 +55,24 @@ async fn is_held(locks: &DistributedLock) {
     assert!(lock.is_none(), "the lock is held");
 }
 
+/// Within this (real) time a waiter has its turn without a hint, and a loss is noticed: the poll
+/// of a waiter takes up to 1.5 s, and a lease here lasts up to 15 ticks.
+fn patience(scene: &Scene) -> Duration {
+    scene.pace().hint + seconds(2) + scene.ticks(15)
+}
+
 /// Waits (in real time) until nothing stands at `key`.
 async fn freed(scene: &Scene, store: &Client, key: &CacheKey) {
     let began = Instant::now();
     while store.get(key).await.unwrap().is_some() {
-        assert!(began.elapsed() < scene.pace().hint, "{key} is still leased");
+        assert!(began.elapsed() < patience(scene), "{key} is still leased");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// What `future` gives within the (real) time in which a hint arrives.
+/// What `future` gives within [`patience`].
 async fn soon<F: Future>(scene: &Scene, what: &str, future: F) -> F::Output {
-    let limit = scene.pace().hint;
+    let limit = patience(scene);
     match tokio::time::timeout(limit, future).await {
         Ok(output) => output,
         Err(_) => panic!("{what} takes longer than {limit:?}"),

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures_util::future::{join_all, poll_immediate};
 
-use super::{LONG, RESOURCE, acquired, freed, is_held, lock_key, one, soon, two};
+use super::{LONG, RESOURCE, acquired, freed, is_held, lock_key, one, patience, soon, two};
 use crate::harness::StoreHarness;
 use crate::scene::{Scene, absent, holds, put};
 
@@ -101,7 +101,7 @@ pub async fn l9_a_cancelled_acquire_leaves_no_lock(harness: &dyn StoreHarness) {
                 tokio::time::sleep(scene.pace().settle / 16).await;
             }
         }
-        let next = locks.acquire_within(RESOURCE, LONG, scene.pace().hint);
+        let next = locks.acquire_within(RESOURCE, LONG, patience(&scene));
         let next = next.await.expect("no lock stays that nobody holds");
         assert!(next.release().await.unwrap());
         // Nothing is left on its way that would lease the key later.

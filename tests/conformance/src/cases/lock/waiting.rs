@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use caching_abstractions::{DistributedLock, ErrorCode};
 use futures_util::future::join;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{LONG, RESOURCE, acquired, is_held, lock_key, one, soon, two};
 use crate::harness::StoreHarness;
