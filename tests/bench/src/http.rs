@@ -101,6 +101,11 @@ impl<'a> Cell<'a> {
             .collect()
     }
 
+    fn cpu_time(&self) -> Vec<f64> {
+        let reports = self.reports.iter();
+        reports.map(Report::server_microseconds).collect()
+    }
+
     fn value(&self) -> String {
         let median_of = |figure: fn(&Report) -> f64| {
             median(&self.reports.iter().map(figure).collect::<Vec<f64>>())
@@ -144,6 +149,7 @@ fn rows(cells: &[Cell<'_>]) -> Vec<Row> {
             ours: ours.value(),
             baseline: baseline.value(),
             ratios: ratios(&ours.per_second(), &baseline.per_second()),
+            cpu_ratios: ratios(&baseline.cpu_time(), &ours.cpu_time()),
             bar: bar.map(Bar::AtLeast),
         });
     }

@@ -32,6 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
         ours: format!("{:.0} ns", median(&ours)),
         baseline: format!("map insert and remove {:.0} ns", median(&bare)),
         ratios: ratios(&ours, &bare),
+        cpu_ratios: Vec::new(),
         bar: None,
     }])
 }

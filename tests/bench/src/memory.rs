@@ -51,6 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
         ours: format!("{:.0} B", median(ours)),
         baseline: format!("{:.0} B", median(baseline)),
         ratios: ratios(ours, baseline),
+        cpu_ratios: Vec::new(),
         bar,
     };
     let limit = vec![LIMIT; moka.len()];

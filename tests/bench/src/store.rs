@@ -117,6 +117,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
             ours: format!("{:.0} ns", median(&ours.0[index])),
             baseline: format!("moka {:.0} ns", median(&bare.0[index])),
             ratios: ratios(&ours.0[index], &bare.0[index]),
+            cpu_ratios: Vec::new(),
             bar: operation.bar(),
         }));
     }
