@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -82,17 +82,31 @@ impl Backing {
     /// - A hit in either half is the value of that moment. A key that moves leaves the evictable
     ///   half under the shard's lock, and nobody sees its new place before that lock is free.
     /// - A miss in both may have missed the move between them, so the protected half is asked
-    ///   again. If the key is not there either, it was absent when the evictable half was asked,
-    ///   or it left the protected half since. What leaves that half never goes over to the other
-    ///   one: it is removed or has expired, so at that moment the key was absent.
+    ///   again if anything came to it since. If the key is not there then, it was absent when the
+    ///   evictable half was asked, or it left the protected half since. What leaves that half
+    ///   never goes over to the other one: it is removed or has expired, so at that moment the key
+    ///   was absent.
     pub(crate) fn get(&self, key: KeyRef<'_>) -> Option<Bytes> {
-        self.read_protected(key)
-            .or_else(|| self.read_evictable(key))
-            .or_else(|| self.read_protected(key))
+        let shard = self.shard(key);
+        let arrivals = shard.arrivals();
+        if !shard.is_empty()
+            && let Some(value) = self.read_protected(shard, key)
+        {
+            return Some(value);
+        }
+        if let Some(value) = self.read_evictable(key) {
+            return Some(value);
+        }
+        // Whoever moved the key counted that before it took the key out of the evictable half.
+        fence(Ordering::SeqCst);
+        if shard.arrivals() == arrivals {
+            return None;
+        }
+        self.read_protected(shard, key)
     }
 
-    fn read_protected(&self, key: KeyRef<'_>) -> Option<Bytes> {
-        let mut entries = self.shard(key).lock();
+    fn read_protected(&self, shard: &Shard, key: KeyRef<'_>) -> Option<Bytes> {
+        let mut entries = shard.lock();
         let slot = entries.slot_of(key)?;
         let (now, life) = (self.now(), entries.get(slot).life());
         if life.is_over(now) {

@@ -10,7 +10,7 @@ const PROTECTED_OVERHEAD: u64 = 224;
 
 /// What an evictable entry takes beside its key and value: the cache's nodes for the table, the
 /// order of use and the timer.
-const EVICTABLE_OVERHEAD: u64 = 384;
+const EVICTABLE_OVERHEAD: u64 = 464;
 
 /// Of the protected budget one part in so many is kept for leases and essential writes (S2).
 const RESERVE_DIVISOR: u64 = 20;

@@ -1,17 +1,16 @@
 use bytes::Bytes;
-use parking_lot::MutexGuard;
 
 use crate::backing::Backing;
 use crate::budget::{NoRoom, Share, protected_charge};
 use crate::eviction::EvictableEntry;
 use crate::key::KeyRef;
 use crate::life::Life;
-use crate::shard::{ProtectedEntries, ProtectedEntry};
+use crate::shard::{LockedShard, ProtectedEntry};
 
 /// One key under the lock of its shard: what every change goes through.
 pub(crate) struct Locked<'a> {
     backing: &'a Backing,
-    entries: MutexGuard<'a, ProtectedEntries>,
+    entries: LockedShard<'a>,
     key: KeyRef<'a>,
     /// The time of the operation, read under the lock: no other change of the key happens later
     /// and decides by an earlier time.

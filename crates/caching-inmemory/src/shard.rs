@@ -1,3 +1,6 @@
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use hashbrown::HashTable;
 use parking_lot::{Mutex, MutexGuard};
@@ -10,14 +13,94 @@ use crate::life::Life;
 /// One shard: the lock under which every change of its keys happens, in both halves, and the
 /// protected entries themselves.
 ///
+/// Two numbers outside the lock spare readers the lock where they show that it would find nothing.
+/// They change at the same point of an operation as the entries do.
+///
 /// Aligned so that two shards never share a cache line, or a pair that is fetched together.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Shard(Mutex<ProtectedEntries>);
+pub(crate) struct Shard {
+    entries: Mutex<ProtectedEntries>,
+    /// How many entries there are.
+    occupied: AtomicUsize,
+    /// How many entries ever came.
+    arrivals: AtomicU64,
+}
 
 impl Shard {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ProtectedEntries> {
-        self.0.lock()
+    pub(crate) fn lock(&self) -> LockedShard<'_> {
+        LockedShard {
+            shard: self,
+            entries: self.entries.lock(),
+        }
+    }
+
+    /// Whether there is no entry.
+    ///
+    /// Whoever read [`arrivals`](Self::arrivals) before sees here every entry counted there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.occupied.load(Ordering::Acquire) == 0
+    }
+
+    /// A number that is another one after an entry came.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.arrivals.load(Ordering::Acquire)
+    }
+}
+
+/// A shard under its lock.
+pub(crate) struct LockedShard<'a> {
+    shard: &'a Shard,
+    entries: MutexGuard<'a, ProtectedEntries>,
+}
+
+impl LockedShard<'_> {
+    /// Adds the entry of a key that is not there.
+    pub(crate) fn insert(&mut self, entry: ProtectedEntry) {
+        self.entries.insert(entry);
+        self.publish_occupied();
+        self.shard.arrivals.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes the entry of `slot` out.
+    pub(crate) fn remove(&mut self, slot: usize) -> ProtectedEntry {
+        let removed = self.entries.remove(slot);
+        self.publish_occupied();
+        removed
+    }
+
+    /// Takes out the entry that expired first, if there is one at `now`.
+    pub(crate) fn pop_expired(&mut self, now: u64) -> Option<ProtectedEntry> {
+        let expired = self.entries.pop_expired(now);
+        self.publish_occupied();
+        expired
+    }
+
+    /// Replaces the value of `slot` and what goes with it.
+    pub(crate) fn replace(&mut self, slot: usize, value: Bytes, life: Life, fencing: u64) {
+        self.entries.replace(slot, value, life, fencing);
+    }
+
+    pub(crate) fn set_life(&mut self, slot: usize, life: Life) {
+        self.entries.set_life(slot, life);
+    }
+
+    /// Gives memory back if most of it is unused.
+    pub(crate) fn shrink(&mut self) {
+        self.entries.shrink();
+    }
+
+    fn publish_occupied(&self) {
+        let occupied = self.entries.entries.len();
+        self.shard.occupied.store(occupied, Ordering::Release);
+    }
+}
+
+impl Deref for LockedShard<'_> {
+    type Target = ProtectedEntries;
+
+    fn deref(&self) -> &ProtectedEntries {
+        &self.entries
     }
 }
 
@@ -83,7 +166,7 @@ impl ProtectedEntries {
     }
 
     /// Adds the entry of a key that is not there.
-    pub(crate) fn insert(&mut self, entry: ProtectedEntry) {
+    fn insert(&mut self, entry: ProtectedEntry) {
         let Self { entries, slots, .. } = self;
         let (slot, hash) = (entries.len() as u32, entry.key.hash);
         self.deadlines.push(entry.life.deadline);
@@ -92,20 +175,20 @@ impl ProtectedEntries {
     }
 
     /// Replaces the value of `slot` and what goes with it.
-    pub(crate) fn replace(&mut self, slot: usize, value: Bytes, life: Life, fencing: u64) {
+    fn replace(&mut self, slot: usize, value: Bytes, life: Life, fencing: u64) {
         let entry = &mut self.entries[slot];
         entry.value = value;
         entry.fencing = fencing;
         self.set_life(slot, life);
     }
 
-    pub(crate) fn set_life(&mut self, slot: usize, life: Life) {
+    fn set_life(&mut self, slot: usize, life: Life) {
         self.entries[slot].life = life;
         self.deadlines.set(slot, life.deadline);
     }
 
     /// Takes the entry of `slot` out.
-    pub(crate) fn remove(&mut self, slot: usize) -> ProtectedEntry {
+    fn remove(&mut self, slot: usize) -> ProtectedEntry {
         let entry = self.entries.swap_remove(slot);
         self.deadlines.swap_remove(slot);
         let taken = slot as u32;
@@ -126,13 +209,13 @@ impl ProtectedEntries {
     }
 
     /// Takes out the entry that expired first, if there is one at `now`.
-    pub(crate) fn pop_expired(&mut self, now: u64) -> Option<ProtectedEntry> {
+    fn pop_expired(&mut self, now: u64) -> Option<ProtectedEntry> {
         let (deadline, slot) = self.deadlines.first()?;
         (deadline <= now).then(|| self.remove(slot))
     }
 
     /// Gives memory back if most of it is unused.
-    pub(crate) fn shrink(&mut self) {
+    fn shrink(&mut self) {
         let Self { entries, slots, .. } = self;
         let target = (entries.len() * 2).max(Self::KEPT_CAPACITY);
         if entries.capacity() > 2 * target {
