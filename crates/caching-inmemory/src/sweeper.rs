@@ -93,3 +93,35 @@ pub(crate) fn sweep(backing: &Backing) {
     metrics::gauge!("xihan_caching_store_bytes", "kind" => "evictable")
         .set(backing.evictable.used_bytes() as f64);
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use caching_abstractions::{CacheEntryOptions, CacheKey, CacheStore};
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::sweep;
+    use crate::InMemoryStore;
+
+    #[tokio::test]
+    async fn s2_used_bytes_are_gauges() {
+        let (store, options) = (InMemoryStore::new(), CacheEntryOptions::default());
+        let (key, value) = (CacheKey::new("key").unwrap(), Bytes::from_static(b"value"));
+        store.try_add(&key, value.clone(), options).await.unwrap();
+        let other = CacheKey::new("other").unwrap();
+        store.set(&other, value, options).await.unwrap();
+
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let exported = recorder.handle();
+        metrics::with_local_recorder(&recorder, || sweep(store.backing()));
+        let text = exported.render();
+        for (kind, bytes) in [
+            ("protected", store.protected_bytes()),
+            ("evictable", store.evictable_bytes()),
+        ] {
+            assert!(bytes > 0);
+            let line = format!("xihan_caching_store_bytes{{kind=\"{kind}\"}} {bytes}");
+            assert!(text.contains(&line), "{line} is not in {text}");
+        }
+    }
+}
