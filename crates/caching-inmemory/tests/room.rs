@@ -1,4 +1,9 @@
 //! What a full store does (S2).
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "the whole file is test code: a failed expectation is a failed test"
+)]
 
 mod support;
 
@@ -253,7 +258,7 @@ fn s2_every_byte_is_given_back() {
             )));
         }
         if n % 4 == 0 {
-            assert!(done(store.try_remove(&name, &vec![n; 150])));
+            assert!(done(store.try_remove(&name, &[n; 150])));
         }
     }
     clock.advance(hours(1));

@@ -1,4 +1,9 @@
 //! The task that frees what has expired, and what works without it.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "the whole file is test code: a failed expectation is a failed test"
+)]
 
 mod support;
 

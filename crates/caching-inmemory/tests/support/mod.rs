@@ -1,4 +1,9 @@
 //! Short names for the tests of this crate.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "the whole file is test code: a failed expectation is a failed test"
+)]
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
