@@ -111,7 +111,7 @@ pub async fn s7_another_kind_of_value_is_never_absent(harness: &dyn StoreHarness
 
 /// `set` writes whatever was there, or refuses and leaves it.
 pub async fn s7_set_over_another_kind_of_value_is_clean(harness: &dyn StoreHarness) {
-    let Some((_scene, store)) = planted(harness).await else {
+    let Some((scene, store)) = planted(harness).await else {
         return;
     };
     let items = [
@@ -122,6 +122,7 @@ pub async fn s7_set_over_another_kind_of_value_is_clean(harness: &dyn StoreHarne
         Ok(()) => holds(&store, &key("k"), "1").await,
         Err(error) => names_the_key("set_many", &error),
     }
+    scene.plant_foreign_value(&key("k")).await.unwrap();
     match store.set(&key("k"), bytes("2"), long()).await {
         Ok(()) => holds(&store, &key("k"), "2").await,
         Err(error) => names_the_key("set", &error),

@@ -10,8 +10,10 @@ use crate::scene::{
 
 const MIB: usize = 1024 * 1024;
 const LARGE: usize = 16 * 1024;
-/// More entries than any small store has room for.
-const FAR_TOO_MANY: usize = 100_000;
+/// More leases than 5 % of the room could hold at a dozen bytes each.
+const RESERVE: usize = 4096;
+/// More than any small store has room for.
+const FAR_TOO_MUCH: usize = 8 * MIB;
 
 /// A store with 1 MiB of room for each kind; none where the store cannot be full.
 async fn small(harness: &dyn StoreHarness) -> Option<Scene> {
@@ -53,7 +55,7 @@ fn large() -> Bytes {
 async fn fill(store: &Client, name: &str, size: usize) -> Vec<CacheKey> {
     let value = Bytes::from(vec![b'x'; size]);
     let mut added = Vec::new();
-    for i in 0..FAR_TOO_MANY {
+    for i in 0..FAR_TOO_MUCH / (size + 64) {
         let k = key(&format!("{name}{i:06}"));
         match store.try_add(&k, value.clone(), long()).await {
             Ok(new) => assert!(new, "{k} was absent"),
@@ -80,7 +82,7 @@ async fn fill_up(store: &Client) -> Vec<CacheKey> {
 async fn flood(harness: &dyn StoreHarness, store: &Client) {
     let one_room = harness.gaps().contains(&Gap::TwoBudgets);
     for i in 0..4 * MIB / LARGE {
-        let k = key(&format!("flood{i}"));
+        let k = key(&format!("z{i}"));
         match store.set(&k, large(), long()).await {
             Err(error) if one_room => assert_eq!(error.code(), ErrorCode::StoreFull),
             result => result.unwrap(),
@@ -186,7 +188,7 @@ pub async fn s2_leases_are_refused_when_the_reserve_is_used_up(harness: &dyn Sto
     let added = fill_up(&store).await;
     let mut granted = Vec::new();
     let refusal = loop {
-        assert!(granted.len() < FAR_TOO_MANY, "the store is never full");
+        assert!(granted.len() < RESERVE, "the store is never full");
         let k = key(&format!("lease{:06}", granted.len()));
         match store
             .try_lease(&k, &LeaseToken::generate(), long_life())
@@ -264,7 +266,7 @@ pub async fn s2_sets_evict_other_sets(harness: &dyn StoreHarness) {
     let store = scene.client().await;
     flood(harness, &store).await;
     let written = 4 * MIB / LARGE;
-    let stand = crate::scene::listed(&store, "flood").await.len();
+    let stand = crate::scene::listed(&store, "z").await.len();
     assert!(
         stand >= 8 && stand < written / 2,
         "{stand} of {written} stand"

@@ -73,6 +73,7 @@ pub async fn another_client_sees_a_write_at_once(harness: &dyn StoreHarness) {
     let scene = Scene::start(harness).await;
     let (one, two) = (scene.client().await, scene.client().await);
     put(&one, &key("k"), "v").await;
+    holds(&one, &key("k"), "v").await;
     holds(&two, &key("k"), "v").await;
     assert!(two.try_remove(&key("k"), b"v").await.unwrap());
     absent(&one, &key("k")).await;
