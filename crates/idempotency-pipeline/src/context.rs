@@ -202,10 +202,15 @@ impl InvocationContextBuilder {
         operation: Option<Arc<str>>,
         cancellation: CancellationToken,
     ) -> InvocationContext {
+        let baggage = match self.entry {
+            // Several messages of one request, or retries of one, are not one call (P13).
+            EntryKind::Message => self.baggage.without_idempotency_key(),
+            _ => self.baggage,
+        };
         InvocationContext(Arc::new(Shared {
             entry: self.entry,
             operation,
-            baggage: self.baggage,
+            baggage,
             language: self.language,
             instance: self.instance,
             trace_id: self.trace_id,
@@ -244,7 +249,7 @@ pub enum EntryKind {
     Raw,
     /// A plain invocation of a closure.
     Plain,
-    /// A message; it carries no idempotency key (P13).
+    /// A message; an idempotency key in its baggage is ignored (P13).
     Message,
 }
 

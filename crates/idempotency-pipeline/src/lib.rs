@@ -35,7 +35,7 @@ pub use context::{
 pub use engine::IdempotencyMiddleware;
 pub use extensions::Extensions;
 pub use language::Language;
-pub use operation::{Operation, OperationBuilder, RequestSource};
+pub use operation::{Operation, OperationBuilder, PathParameters, RequestSource};
 pub use outcome::{Completion, Exception, InvocationError, Outcome, Success, SuccessStatus};
 pub use pipeline::{OperationInvoker, Pipeline, PipelineBuilder};
 pub use problem::{Catalogues, Failure, Problem};

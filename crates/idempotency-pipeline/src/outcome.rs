@@ -36,6 +36,7 @@ impl Outcome {
         self.rendering.as_ref()
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn take_rendering(&mut self) -> Option<Rendering> {
         self.rendering.take()
     }
@@ -59,7 +60,9 @@ impl From<Failure> for Outcome {
 }
 
 /// A success: the response in the operation's codec and what describes it on any transport.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// `Debug` shows the length of the response and not what it says (X3).
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Success {
     /// The response in the operation's codec; none for a plain call.
     pub response: Option<Bytes>,
@@ -67,6 +70,16 @@ pub struct Success {
     pub status: SuccessStatus,
     /// Where the created or accepted thing is to be found.
     pub location: Option<String>,
+}
+
+impl fmt::Debug for Success {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.response.as_ref().map(Bytes::len);
+        f.debug_struct("Success")
+            .field("response_bytes", &bytes)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The kinds of success an operation can have.
@@ -129,7 +142,8 @@ impl Error for Exception {
 /// What a handler returns when it does not succeed; made with `?` from any error.
 ///
 /// - A [`Failure`] is a business failure: recorded, and replayed to a repeat.
-/// - A [`CachingError`] about a conflict or a bad input is a business failure as well.
+/// - A [`CachingError`] about a conflict or a bad input is a business failure as well, also where
+///   it is how a call that the handler made was refused.
 /// - Every other error is an exception: not recorded, and a retry runs again (P2).
 ///
 /// ```
@@ -176,6 +190,15 @@ where
 }
 
 impl InvocationError {
+    /// What the error is when a handler passes it on: the refusal of a call that the handler made
+    /// is an answer the handler's own caller has to deal with (P2).
+    pub(crate) fn passed_on(self) -> Self {
+        match self {
+            Self::Failure(failure) => Self::Failure(failure),
+            Self::Exception(exception) => Self::from_caching(exception.error),
+        }
+    }
+
     fn from_caching(error: CachingError) -> Self {
         match error.code().category() {
             ErrorCategory::Conflict | ErrorCategory::Validation => Self::Failure(error.into()),

@@ -132,7 +132,7 @@ impl Next {
                 self.position += 1;
                 match step {
                     Step::Validate => {
-                        if let Err(error) = self.work.prepare() {
+                        if let Err(error) = self.work.prepare(context) {
                             return error.into();
                         }
                     }

@@ -87,6 +87,8 @@ async fn commit(
     context: &InvocationContext,
     transaction: Box<dyn Transaction>,
 ) -> Result<(), Exception> {
+    // What an inner transaction has committed stays so, however this one ends.
+    let before = context.commit();
     // From here until the commit has answered, whatever happens counts as unknown.
     context.set_commit(CommitState::Begun);
     let end = AssertUnwindSafe(transaction.commit()).catch_unwind().await;
@@ -96,7 +98,7 @@ async fn commit(
             Ok(())
         }
         Commit::RolledBack(cause) => {
-            context.set_commit(CommitState::Nothing);
+            context.set_commit(before);
             Err(CachingError::internal("the transaction was rolled back").with_source(cause).into())
         }
         Commit::Unknown(cause) => {

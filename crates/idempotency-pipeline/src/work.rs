@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::context::InvocationContext;
-use crate::operation::{ErasedOperation, Fingerprint, RequestSource};
+use crate::operation::{ErasedOperation, Fingerprint, PathParameters, RequestSource};
 use crate::outcome::{Completion, Exception, InvocationError, Success};
 use crate::rendering::Renderer;
 
@@ -71,7 +71,7 @@ impl Work {
     }
 
     /// Decodes and validates the request: the end of the Validate stage.
-    pub(crate) fn prepare(&mut self) -> Result<(), InvocationError> {
+    pub(crate) fn prepare(&mut self, context: &InvocationContext) -> Result<(), InvocationError> {
         let (Some(operation), State::Request(_)) = (&self.operation, &self.state) else {
             return Ok(());
         };
@@ -79,7 +79,8 @@ impl Work {
             return Ok(());
         };
         if self.wants_fingerprint {
-            self.fingerprint = Some(Fingerprint::of(operation.id(), &request));
+            let path = context.extensions().get::<PathParameters>().unwrap_or_default();
+            self.fingerprint = Some(Fingerprint::of(operation.id(), &path, &request));
         }
         self.state = State::Ready(Arc::clone(operation).prepare(request)?);
         Ok(())
@@ -98,7 +99,7 @@ impl Work {
         let running = AssertUnwindSafe(async move { prepared(context).await });
         match running.catch_unwind().await {
             Ok(Ok(success)) => Ok(success.into()),
-            Ok(Err(error)) => error.into(),
+            Ok(Err(error)) => error.passed_on().into(),
             Err(panic) => Err(Exception::panicked(&*panic)),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use super::Execution;
 
@@ -68,13 +68,14 @@ impl Pauses {
         Self { end: Instant::now() + from_now, next: FIRST_PAUSE }
     }
 
-    /// Waits; `false` if the end has come.
+    /// Waits; `false` if the end has come. The last attempt is at the end itself.
     async fn pause(&mut self) -> bool {
-        let pause = self.next.mul_f64(rand::random_range(0.5..=1.0));
-        if Instant::now() + pause >= self.end {
+        let now = Instant::now();
+        if now >= self.end {
             return false;
         }
-        sleep(pause).await;
+        let pause = self.next.mul_f64(rand::random_range(0.5..=1.0));
+        sleep_until(self.end.min(now + pause)).await;
         self.next = (self.next * 2).min(LONGEST_PAUSE);
         true
     }

@@ -13,6 +13,10 @@ use crate::context::{CommitState, InvocationContext};
 use crate::outcome::{Completion, Exception};
 use crate::stage::Next;
 
+/// How much more often the marker is extended while the store does not answer, so that an outage
+/// shorter than the marker's life does not lose it.
+const ATTEMPTS_PER_PERIOD: u32 = 8;
+
 impl Execution {
     /// Runs the later stages on a task of their own, to their end, and records it.
     ///
@@ -26,8 +30,12 @@ impl Execution {
         };
         match engine.tasks.spawn(work.instrument(span)).await {
             Ok(completion) => completion,
-            // The runtime is going down and has cut the work; its marker runs out.
-            Err(_) => Err(CachingError::unavailable("the service is shutting down").into()),
+            Err(end) => Err(match end.try_into_panic() {
+                // Settling panicked: the work is done, and its marker runs out.
+                Ok(panic) => Exception::panicked(&*panic),
+                // The runtime is going down and has cut the work; its marker runs out.
+                Err(_) => CachingError::unavailable("the service is shutting down").into(),
+            }),
         }
     }
 
@@ -59,9 +67,9 @@ impl Execution {
         while due < end {
             sleep_until(due).await;
             // Measured from before the request, so that a slow store makes us early, not late.
-            due = Instant::now() + period;
+            let asked = Instant::now();
             match self.store().try_extend(&self.key, &self.marker, time_to_live).await {
-                Ok(true) => {}
+                Ok(true) => due = asked + period,
                 Ok(false) => {
                     tracing::warn!(
                         operation = self.operation.as_deref(),
@@ -72,6 +80,7 @@ impl Execution {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the marker of a running call was not extended");
+                    due = asked + period / ATTEMPTS_PER_PERIOD;
                 }
             }
         }

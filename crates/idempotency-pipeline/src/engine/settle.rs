@@ -71,8 +71,7 @@ impl Execution {
         // our own record means that a reply was lost; anything else is another call's (P5, P20).
         match store.get_or_add(&self.key, record.clone(), options).await? {
             None => Ok(()),
-            Some(found) if found == *record => Ok(()),
-            Some(found) if found == IdempotencyRecord::opaque(self.token) => Ok(()),
+            Some(found) if IdempotencyRecord::is_record_of(self.token, &found) => Ok(()),
             Some(_) => {
                 let cause = "its key belongs to another call";
                 self.engine.record_lost(self.operation.as_deref(), cause);

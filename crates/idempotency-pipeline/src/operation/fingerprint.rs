@@ -1,29 +1,29 @@
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::RequestSource;
+use super::{PathParameters, RequestSource};
 
 /// What distinguishes one request from another under the same key (P10): SHA-256 of the operation
-/// and its arguments, in which white space, member order and escapes do not count.
+/// and its arguments, those in the path included. White space, the order of members and of
+/// parameters, escapes and whether nothing is written as `{}` do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    pub(crate) fn of(operation: &str, request: &RequestSource) -> Self {
+    pub(crate) fn of(operation: &str, path: &PathParameters, request: &RequestSource) -> Self {
         let mut digest = Sha256::new();
         feed(&mut digest, b'o', operation.as_bytes());
+        feed_parameters(&mut digest, &path.0);
         match request {
+            RequestSource::Json(bytes) if bytes.is_empty() => {
+                feed_value(&mut digest, &Value::Object(Map::new()));
+            }
             RequestSource::Json(bytes) => match serde_json::from_slice(bytes) {
                 Ok(value) => feed_value(&mut digest, &value),
-                // An empty body, or one that decoding is about to refuse.
+                // Decoding is about to refuse it.
                 Err(_) => feed(&mut digest, b'b', bytes),
             },
-            RequestSource::Parameters(parameters) => {
-                for (name, value) in parameters {
-                    feed(&mut digest, b'p', name.as_bytes());
-                    feed(&mut digest, b'v', value.as_bytes());
-                }
-            }
+            RequestSource::Parameters(parameters) => feed_parameters(&mut digest, parameters),
         }
         Self(digest.finalize().into())
     }
@@ -42,6 +42,16 @@ fn feed(digest: &mut Sha256, tag: u8, part: &[u8]) {
     digest.update([tag]);
     digest.update((part.len() as u64).to_le_bytes());
     digest.update(part);
+}
+
+/// Values of one name keep their order.
+fn feed_parameters(digest: &mut Sha256, parameters: &[(String, String)]) {
+    let mut parameters: Vec<_> = parameters.iter().collect();
+    parameters.sort_by_key(|(name, _)| name);
+    for (name, value) in parameters {
+        feed(digest, b'p', name.as_bytes());
+        feed(digest, b'v', value.as_bytes());
+    }
 }
 
 fn feed_value(digest: &mut Sha256, value: &Value) {
@@ -71,7 +81,8 @@ mod tests {
     use super::*;
 
     fn of(json: &'static str) -> Fingerprint {
-        Fingerprint::of("orders.create", &RequestSource::Json(json.into()))
+        let path = PathParameters::default();
+        Fingerprint::of("orders.create", &path, &RequestSource::Json(json.into()))
     }
 
     #[test]
@@ -80,7 +91,8 @@ mod tests {
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
         assert_ne!(of(r#"["ab","c"]"#), of(r#"["a","bc"]"#));
         assert_ne!(of("[[],[]]"), of("[[[]]]"));
-        let other = Fingerprint::of("orders.cancel", &RequestSource::Json(r#"{"a":1}"#.into()));
+        let (path, request) = (PathParameters::default(), RequestSource::Json(r#"{"a":1}"#.into()));
+        let other = Fingerprint::of("orders.cancel", &path, &request);
         assert_ne!(of(r#"{"a":1}"#), other);
     }
 }

@@ -6,7 +6,7 @@ mod request;
 
 pub(crate) use erased::ErasedOperation;
 pub(crate) use fingerprint::Fingerprint;
-pub use request::RequestSource;
+pub use request::{PathParameters, RequestSource};
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -14,6 +14,14 @@ pub enum RequestSource {
     Parameters(Vec<(String, String)>),
 }
 
+/// The values of the path parameters of a call, in the order of the path.
+///
+/// Operations with a body find them in [`InvocationContext::extensions`].
+///
+/// [`InvocationContext::extensions`]: crate::InvocationContext::extensions
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathParameters(pub Vec<(String, String)>);
+
 impl RequestSource {
     /// Decodes the request.
     pub(crate) fn decode<T: DeserializeOwned>(&self) -> Result<T, Failure> {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::context::{EntryKind, InvocationContext, InvocationContextBuilder};
+use crate::context::{EntryKind, InvocationContext, InvocationContextBuilder, was_replayed};
 use crate::operation::{Operation, RequestSource};
 use crate::outcome::{Completion, Exception, InvocationError, Success};
 use crate::problem::Catalogues;
@@ -214,10 +214,17 @@ impl OperationInvoker {
             CachingError::internal("the request cannot be encoded").with_source(error)
         })?;
         let (response, context) = self.invoke(operation, context, request.into()).await?;
-        let response = serde_json::from_slice(&response)
-            .map_err(|error| CachingError::response_unavailable().with_source(error))
-            .map_err(Exception::from)?;
-        Ok((response, context))
+        match serde_json::from_slice(&response) {
+            Ok(response) => Ok((response, context)),
+            Err(error) if was_replayed(&context) => {
+                let error = CachingError::response_unavailable().with_source(error);
+                Err(InvocationError::Exception(error.into()))
+            }
+            Err(error) => {
+                let detail = "the response does not decode as the type it was encoded from";
+                Err(CachingError::internal(detail).with_source(error).into())
+            }
+        }
     }
 }
 

@@ -83,6 +83,11 @@ impl IdempotencyRecord {
         wire::completed(token, operation, fingerprint, outcome, limit)
     }
 
+    /// Whether these are the bytes of a record, with or without anything, of this execution.
+    pub(crate) fn is_record_of(token: ExecutionToken, bytes: &[u8]) -> bool {
+        wire::is_record_of(token, bytes)
+    }
+
     /// Reads what stands under a key; never fails: what it cannot read is [`Self::Opaque`].
     pub fn decode(bytes: &Bytes) -> Self {
         wire::decode(bytes)

@@ -72,6 +72,11 @@ fn put_header(bytes: &mut BytesMut, state: State, token: ExecutionToken) {
     bytes.put_slice(&token.0);
 }
 
+pub(super) fn is_record_of(token: ExecutionToken, bytes: &[u8]) -> bool {
+    let (completed, opaque) = (bare(State::Completed, token), bare(State::Opaque, token));
+    bytes.starts_with(&completed) || bytes.starts_with(&opaque)
+}
+
 pub(super) fn completed(
     token: ExecutionToken,
     operation: Option<&str>,
@@ -194,7 +199,7 @@ fn transport_name(name: &str) -> Cow<'static, str> {
 }
 
 fn header_name(name: &str) -> Cow<'static, str> {
-    known(name, &["content-type", "location", "content-language", "etag"])
+    known(name, &["content-type", "location", "content-language", "retry-after", "etag"])
 }
 
 /// The usual names cost no allocation.

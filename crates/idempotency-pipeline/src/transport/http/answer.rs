@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use caching_abstractions::CachingError;
-use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
+use http::header::ACCEPT_LANGUAGE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::render::{HttpRenderer, TRANSPORT, of_problem};
@@ -47,7 +47,7 @@ impl Answers {
         let problem = Problem::of_failure(refusal, &self.catalogues, &caller.language)
             .with_instance(caller.instance.as_str())
             .with_trace_id(caller.trace_id.as_str());
-        respond(of_problem(&problem), Replay::NoKey, problem.retry_after_seconds())
+        respond(of_problem(&problem), Replay::NoKey)
     }
 
     /// The answer to a call that went through the pipeline.
@@ -64,7 +64,7 @@ impl Answers {
                     // Not recorded by a stage, or recorded by another transport.
                     _ => renderer.render(context, &outcome),
                 };
-                respond(rendering, context.replay(), None)
+                respond(rendering, context.replay())
             }
             Err(exception) => {
                 log(context, exception.error());
@@ -72,13 +72,13 @@ impl Answers {
                     Problem::of_error(exception.error(), &self.catalogues, context.language())
                         .with_instance(context.instance())
                         .with_trace_id(context.trace_id());
-                respond(of_problem(&problem), context.replay(), problem.retry_after_seconds())
+                respond(of_problem(&problem), context.replay())
             }
         }
     }
 }
 
-fn respond(rendering: Rendering, replay: Replay, retry_after: Option<u64>) -> Response {
+fn respond(rendering: Rendering, replay: Replay) -> Response {
     let mut response = Response::new(Body::from(rendering.body));
     *response.status_mut() =
         StatusCode::from_u16(rendering.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -99,9 +99,6 @@ fn respond(rendering: Rendering, replay: Replay, retry_after: Option<u64>) -> Re
         Replay::Replayed => {
             headers.insert(REPLAYED, HeaderValue::from_static("true"));
         }
-    }
-    if let Some(seconds) = retry_after {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

@@ -15,7 +15,7 @@ use super::answer::Answers;
 use super::render::HttpRenderer;
 use crate::baggage::{Baggage, idempotency_key_header};
 use crate::context::{EntryKind, InvocationContext, Metadata};
-use crate::operation::{Operation, RequestSource};
+use crate::operation::{Operation, PathParameters, RequestSource};
 use crate::pipeline::Pipeline;
 use crate::problem::Failure;
 use crate::rendering::Renderer;
@@ -31,12 +31,6 @@ pub(super) enum RequestShape {
     /// In path and query string.
     Parameters,
 }
-
-/// The values of a route's path parameters, in the order of the path.
-///
-/// Operations with a body find them in [`InvocationContext::extensions`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PathParameters(pub Vec<(String, String)>);
 
 /// One route: an operation and how its request arrives.
 pub(super) struct Call<Q, R> {

@@ -5,5 +5,5 @@ mod call;
 mod render;
 mod router;
 
-pub use call::PathParameters;
+pub use crate::operation::PathParameters;
 pub use router::{OperationRouter, Problems};

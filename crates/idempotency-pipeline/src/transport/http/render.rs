@@ -10,8 +10,8 @@ use crate::rendering::{Renderer, Rendering};
 
 /// Turns outcomes into HTTP answers.
 ///
-/// The headers it makes are the ones that describe the body: `content-type`, `location` and
-/// `content-language`. Nothing else is recorded, so nothing else can be replayed by mistake (P9).
+/// The headers it makes are the ones that describe the answer: `content-type`, `location`,
+/// `content-language` and `retry-after`. Nothing else is recorded, so nothing else can be replayed by mistake (P9).
 pub(super) struct HttpRenderer {
     catalogues: Arc<Catalogues>,
 }
@@ -60,13 +60,17 @@ impl Renderer for HttpRenderer {
 
 /// A problem as an HTTP answer.
 pub(super) fn of_problem(problem: &Problem<'_>) -> Rendering {
+    let mut headers = vec![
+        (Cow::Borrowed("content-type"), Bytes::from_static(Problem::CONTENT_TYPE.as_bytes())),
+        (Cow::Borrowed("content-language"), language(problem)),
+    ];
+    if let Some(seconds) = problem.retry_after_seconds() {
+        headers.push((Cow::Borrowed("retry-after"), Bytes::from(seconds.to_string())));
+    }
     Rendering {
         transport: Cow::Borrowed(TRANSPORT),
         status: problem.status(),
-        headers: vec![
-            (Cow::Borrowed("content-type"), Bytes::from_static(Problem::CONTENT_TYPE.as_bytes())),
-            (Cow::Borrowed("content-language"), language(problem)),
-        ],
+        headers,
         body: problem.to_json().into(),
     }
 }
