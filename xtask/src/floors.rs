@@ -18,7 +18,7 @@ const FLOORS: &[(&str, u8)] = &[
 ];
 
 /// Packages that test or build the others: they may depend on every floor, and no crate on them.
-const BESIDE: &[&str] = &["bench", "conformance", "e2e", "xtask"];
+const BESIDE: &[&str] = &["bench", "conformance", "e2e", "redis-support", "xtask"];
 
 /// The conformance suite: every provider may run it in its tests, so it knows the contract alone.
 const SUITE: &str = "conformance";

@@ -1,0 +1,412 @@
+//! One connection to one server, shared by everybody and pipelined.
+//!
+//! It never reconnects and never sends anything twice: when it breaks, everything that waits in it
+//! fails, and nothing of it is sent later. Who wants another one opens it: see `link`.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use fred::types::config::{
+    Config, ConnectionConfig, PerformanceConfig, ServerConfig, TcpConfig, TlsConnector,
+};
+use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Message, RespVersion, Value};
+use futures_util::future::try_join_all;
+use futures_util::{FutureExt, poll};
+use tokio::sync::broadcast;
+use tokio::task::AbortHandle;
+
+use crate::error::{Attempt, Cause, Fault, Refusal};
+use crate::reply::Reply;
+use crate::request::{NamedScript, Request};
+use crate::script::{Dialect, Script};
+use crate::server::ServerInfo;
+use crate::url::{Address, Login};
+
+/// What every connection of a store has in common.
+#[derive(Clone)]
+pub(crate) struct ConnectionSettings {
+    pub(crate) login: Login,
+    pub(crate) database: u8,
+    pub(crate) tls: Option<TlsConnector>,
+    /// The time limit of an operation, which is also that of opening.
+    pub(crate) limit: Duration,
+}
+
+impl std::fmt::Debug for ConnectionSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectionSettings")
+            .field("database", &self.database)
+            .field("is_tls", &self.tls.is_some())
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many commands may wait to be sent.
+const BUFFER: usize = 65_536;
+/// No attempt to open waits longer for a network that says nothing.
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Commands,
+    /// Messages; plain commands work as well.
+    Messages,
+}
+
+/// An open connection.
+pub(crate) struct Connection {
+    client: Client,
+    router: AbortHandle,
+    broken: AtomicBool,
+    hashes: Vec<Value>,
+    pub(crate) info: ServerInfo,
+    pub(crate) address: Address,
+    probe: AtomicU8,
+}
+
+impl Connection {
+    /// Opens a connection, and loads the scripts if it is for commands.
+    ///
+    /// # Errors
+    /// What the network or the server says; nothing is left behind.
+    pub(crate) async fn open(
+        address: &Address,
+        settings: &ConnectionSettings,
+        purpose: Purpose,
+    ) -> Attempt<(Self, End)> {
+        let (mut connection, end) = Self::open_bare(address, settings, purpose).await?;
+        let info = connection.execute("INFO", Vec::new()).await?.text()?;
+        connection.info = ServerInfo::read(&info);
+        if purpose == Purpose::Commands {
+            connection.hashes = connection.load_scripts().await?;
+        }
+        Ok((connection, end))
+    }
+
+    /// Opens a connection and asks nothing; also for sentinels.
+    pub(crate) async fn open_bare(
+        address: &Address,
+        settings: &ConnectionSettings,
+        purpose: Purpose,
+    ) -> Attempt<(Self, End)> {
+        let client = client(address, settings, purpose).map_err(|error| not_sent(&error))?;
+        let mut opened = client.reconnect_rx();
+        let router = client.connect();
+        let mut end = End(router);
+        let connection = Self {
+            client,
+            router: end.0.abort_handle(),
+            broken: AtomicBool::new(false),
+            hashes: Vec::new(),
+            info: ServerInfo::default(),
+            address: address.clone(),
+            probe: AtomicU8::new(probe::NONE),
+        };
+        // The client does not try twice: where it fails, its task ends with the reason.
+        tokio::select! {
+            biased;
+            _ = opened.recv() => Ok((connection, end)),
+            result = &mut end.0 => Err(match result {
+                Ok(Err(error)) => not_sent(&error),
+                _ => Fault::NotSent(Cause::new("the connection did not open")),
+            }),
+        }
+    }
+
+    async fn load_scripts(&self) -> Attempt<Vec<Value>> {
+        let dialect = self.info.dialect();
+        let load = |script: &Script| {
+            let arguments = vec!["LOAD".into(), script.text(dialect).into()];
+            self.execute("SCRIPT", arguments)
+        };
+        let replies = try_join_all(Script::ALL.iter().map(load)).await?;
+        replies
+            .into_iter()
+            .map(|reply| Ok(reply.text()?.into()))
+            .collect()
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.broken.load(Ordering::Acquire) || self.router.is_finished()
+    }
+
+    /// Ends it at once. What waits in it fails and is never sent.
+    pub(crate) fn close(&self) {
+        self.broken.store(true, Ordering::Release);
+        self.router.abort();
+    }
+
+    /// Has `request` executed; a script by its hash, and by its text where the server has lost it.
+    pub(crate) async fn send(&self, request: &Request) -> Attempt<Reply> {
+        if self.info.dialect() == Dialect::Six
+            && let Some(script) = request.below_seven()
+        {
+            return self.send_understood(&script).await;
+        }
+        self.send_understood(request).await
+    }
+
+    async fn send_understood(&self, request: &Request) -> Attempt<Reply> {
+        let Some(script) = request.script_called() else {
+            let (name, arguments) = request.on_the_wire(None);
+            return self.execute(name, arguments).await;
+        };
+        let hash = self.hashes.get(script as usize).cloned();
+        let named = hash.map_or_else(|| self.text(script), NamedScript::Hash);
+        let (name, arguments) = request.on_the_wire(Some(named));
+        match self.execute(name, arguments).await {
+            Err(Fault::Refused(refusal)) if refusal.is_of_a_lost_script() => {
+                let (name, arguments) = request.on_the_wire(Some(self.text(script)));
+                self.execute(name, arguments).await
+            }
+            other => other,
+        }
+    }
+
+    fn text(&self, script: Script) -> NamedScript {
+        NamedScript::Text(script.text(self.info.dialect()).into())
+    }
+
+    /// Puts `request` into the queue, and waits for nothing.
+    ///
+    /// For what may just as well not happen; a script goes by its text, so that it never misses.
+    pub(crate) fn send_and_forget(&self, request: &Request) {
+        let named = request.script_called().map(|script| self.text(script));
+        let (name, arguments) = request.on_the_wire(named);
+        // The first poll queues it.
+        let _ = self.client.custom_raw(command(name), arguments).now_or_never();
+    }
+
+    /// Has `request` executed on a node that is about to get its slot.
+    pub(crate) async fn send_asking(&self, request: &Request) -> Attempt<Reply> {
+        let below_seven = match self.info.dialect() {
+            Dialect::Six => request.below_seven(),
+            Dialect::Seven => None,
+        };
+        let request = below_seven.as_ref().unwrap_or(request);
+        let named = request.script_called().map(|script| self.text(script));
+        let (name, arguments) = request.on_the_wire(named);
+        let pair = self.client.pipeline();
+        let queued = async {
+            let _: Value = pair.custom(command("ASKING"), Vec::<Value>::new()).await?;
+            let _: Value = pair.custom(command(name), arguments).await?;
+            Ok(())
+        };
+        queued.await.map_err(|error: fred::error::Error| not_sent(&error))?;
+        let value = self.watched(pair.last::<Value>()).await?;
+        Reply::from_value(value)
+    }
+
+    /// Has a command executed.
+    pub(crate) async fn execute(&self, name: &'static str, arguments: Vec<Value>) -> Attempt<Reply> {
+        let frame = self.watched(self.client.custom_raw(command(name), arguments));
+        Reply::read(frame.await?)
+    }
+
+    /// Waits for an answer, but not for one that cannot come: the client keeps a queue that nobody
+    /// reads when its connection broke just before a command was put into it.
+    async fn watched<T>(
+        &self,
+        call: impl Future<Output = Result<T, fred::error::Error>>,
+    ) -> Attempt<T> {
+        let mut call = pin!(call);
+        let answer = match poll!(&mut call) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending if self.is_closed() => {
+                let cause = Cause::new("the connection broke");
+                return Err(Fault::Unknown(cause));
+            }
+            Poll::Pending => call.await,
+        };
+        answer.map_err(|error| fault(&error))
+    }
+
+    /// Asks for a probe, and says whether the caller has to start it.
+    pub(crate) fn begin_probe(&self) -> bool {
+        self.probe.swap(probe::WANTED, Ordering::AcqRel) == probe::NONE
+    }
+
+    /// Whether a probe is to be sent (again): somebody asked since the last one began.
+    pub(crate) fn wants_probe(&self) -> bool {
+        let take = |state| match state {
+            probe::WANTED => Some(probe::RUNNING),
+            _ => Some(probe::NONE),
+        };
+        let before = self.probe.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        before == Ok(probe::WANTED) && !self.is_closed()
+    }
+
+    /// Asks for the messages of `channel`. The subscription stands when this is answered.
+    pub(crate) async fn subscribe(&self, channel: &str) -> Attempt<()> {
+        self.watched(self.client.subscribe(channel)).await?;
+        // The client does not wait for the confirmation; whatever is answered next comes after it.
+        self.execute("PING", Vec::new()).await.map(drop)
+    }
+
+    /// Asks for no more messages of `channel`, and waits for nothing.
+    pub(crate) fn unsubscribe(&self, channel: &str) {
+        // The first poll queues it.
+        let _ = self.client.unsubscribe(channel).now_or_never();
+    }
+
+    /// The messages from now on.
+    pub(crate) fn messages(&self) -> broadcast::Receiver<Message> {
+        self.client.message_rx()
+    }
+}
+
+/// The states of a probe.
+mod probe {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const WANTED: u8 = 1;
+    pub(super) const RUNNING: u8 = 2;
+}
+
+/// The end of a connection.
+#[derive(Debug)]
+pub(crate) struct End(ConnectHandle);
+
+impl End {
+    /// Completes when the connection is over, and says why.
+    pub(crate) async fn reached(self) -> Cause {
+        match self.0.await {
+            Ok(Err(error)) => error.into(),
+            _ => Cause::new("the connection was closed"),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The client's task would keep the connection open for ever.
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("address", &self.address)
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+fn command(name: &'static str) -> CustomCommand {
+    CustomCommand::new_static(name, ClusterHash::Random, false)
+}
+
+fn client(
+    address: &Address,
+    settings: &ConnectionSettings,
+    purpose: Purpose,
+) -> Result<Client, fred::error::Error> {
+    let config = Config {
+        fail_fast: true,
+        server: ServerConfig::new_centralized(address.host.clone(), address.port),
+        username: settings.login.user.clone(),
+        password: settings.login.password.as_ref().map(|p| p.expose().to_owned()),
+        database: (settings.database > 0).then_some(settings.database),
+        tls: settings.tls.clone().map(Into::into),
+        version: match purpose {
+            Purpose::Commands => RespVersion::RESP2,
+            // Messages and answers are told apart.
+            Purpose::Messages => RespVersion::RESP3,
+        },
+        ..Config::default()
+    };
+    let connection = ConnectionConfig {
+        connection_timeout: settings.limit.min(CONNECT_LIMIT),
+        internal_command_timeout: settings.limit,
+        max_command_attempts: 1,
+        max_redirections: 0,
+        max_command_buffer_len: BUFFER,
+        tcp: TcpConfig {
+            nodelay: Some(true),
+            ..TcpConfig::default()
+        },
+        ..ConnectionConfig::default()
+    };
+    let mut builder = Builder::from_config(config);
+    builder.set_connection_config(connection);
+    builder.set_performance_config(PerformanceConfig {
+        broadcast_channel_capacity: 1024,
+        ..PerformanceConfig::default()
+    });
+    builder.build()
+}
+
+/// An error of opening: nothing was sent that matters.
+fn not_sent(error: &fred::error::Error) -> Fault {
+    match refusal(error) {
+        Some(refusal) => Fault::Refused(refusal),
+        None => Fault::NotSent(error.clone().into()),
+    }
+}
+
+/// An error of a command.
+fn fault(error: &fred::error::Error) -> Fault {
+    if let Some(refusal) = refusal(error) {
+        return Fault::Refused(refusal);
+    }
+    let never_left = [
+        "Failed to send command to router",
+        "Client is not initialized",
+        "Failed to route command",
+    ];
+    let details = error.details();
+    if never_left.iter().any(|text| details.contains(text)) {
+        Fault::NotSent(Cause::new("the connection broke"))
+    } else {
+        Fault::Unknown(error.clone().into())
+    }
+}
+
+/// The server's own error answer, where `error` is one.
+///
+/// `CLUSTERDOWN` is none: the client breaks the connection over it, and then says the same to
+/// every command that was on its way.
+fn refusal(error: &fred::error::Error) -> Option<Refusal> {
+    let details = error.details();
+    let first = details.split_whitespace().next().unwrap_or_default();
+    let is_answer = first.len() > 2 && first.bytes().all(|byte| byte.is_ascii_uppercase());
+    (is_answer && first != "CLUSTERDOWN").then(|| Refusal::new(details))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x3_a_connection_prints_no_login() {
+        let login = Login {
+            user: Some("shopkeeper".to_owned()),
+            password: Some(caching_abstractions::Secret::new("s3cret")),
+        };
+        let settings = ConnectionSettings {
+            login,
+            database: 0,
+            tls: None,
+            limit: Duration::from_secs(2),
+        };
+        assert!(!format!("{settings:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn every_script_has_its_place() {
+        for (index, script) in Script::ALL.into_iter().enumerate() {
+            assert_eq!(script as usize, index);
+            for dialect in [Dialect::Six, Dialect::Seven] {
+                assert!(script.text(dialect).contains("redis."));
+            }
+        }
+    }
+}

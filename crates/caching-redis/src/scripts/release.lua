@@ -1,0 +1,6 @@
+-- KEYS: lease. ARGV: token, channel.
+local stands = redis.call('GET', KEYS[1])
+if not stands or payload(stands) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[2], '')
+return 1

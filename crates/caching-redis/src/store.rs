@@ -1,0 +1,430 @@
+//! The store: each operation as one command, script or pipeline.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use caching_abstractions::{
+    CacheEntryOptions, CacheItem, CacheKey, CacheStore, CachingError, Expiration, LeaseToken,
+    Result, TimeToLive, WakeHints, hours,
+};
+use futures_util::future::join_all;
+use futures_util::stream::BoxStream;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+use crate::error::{Attempt, Fault, Place, RefusalKind};
+use crate::keyspace::{Keyspace, fence};
+use crate::reply::{Reply, unexpected};
+use crate::request::{Repeat, Request};
+use crate::scan;
+use crate::script::Script;
+use crate::value;
+use crate::wake::Watchers;
+use crate::wire::Wire;
+
+/// A [`CacheStore`] on Redis or Valkey: one server, a Cluster, or a primary behind sentinels.
+///
+/// - Made by [`RedisStore::connect`], or by an assembly through
+///   [`RedisProvider`](crate::RedisProvider).
+/// - Clones share their connections.
+/// - It belongs to the runtime it was made in.
+#[derive(Clone)]
+pub struct RedisStore(Arc<Inner>);
+
+struct Inner {
+    wire: Arc<Wire>,
+    keyspace: Keyspace,
+    default_time_to_live: TimeToLive,
+    watchers: OnceCell<Watchers>,
+}
+
+/// How many keys of one batch are on their way at once.
+const BATCH: usize = 1000;
+
+/// A fencing number is kept for at least this long after its lease (S6).
+const LEAST_RETENTION: Duration = hours(24);
+
+impl RedisStore {
+    pub(crate) fn new(
+        wire: Wire,
+        keyspace: Keyspace,
+        default_time_to_live: TimeToLive,
+        ) -> Self {
+        Self(Arc::new(Inner {
+            wire: Arc::new(wire),
+            keyspace,
+            default_time_to_live,
+            watchers: OnceCell::new(),
+        }))
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("keyspace", &self.0.keyspace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something to write: its bytes as they are stored, and its life in milliseconds.
+struct Entry {
+    stored: Bytes,
+    life: u64,
+}
+
+impl Inner {
+    fn entry(&self, value: Bytes, options: CacheEntryOptions) -> Entry {
+        let fixed = |value, life: TimeToLive| Entry {
+            stored: value::plain(value),
+            life: life.as_millis(),
+        };
+        match options.expiration() {
+            Expiration::StoreDefault => fixed(value, self.default_time_to_live),
+            Expiration::TimeToLive(life) => fixed(value, life),
+            Expiration::Sliding(period) => Entry {
+                stored: value::sliding(&value, period),
+                life: period.as_millis(),
+            },
+        }
+    }
+
+    async fn call(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
+        self.wire.call(request, repeat).await
+    }
+
+    /// Calls one request per key, all at once, and gives the answers in their order.
+    async fn call_all(
+        &self,
+        operation: &'static str,
+        requests: Vec<(&CacheKey, Request)>,
+        repeat: Repeat,
+    ) -> Result<Vec<Reply>> {
+        let mut replies = Vec::with_capacity(requests.len());
+        for some in requests.chunks(BATCH) {
+            let calls = some.iter().map(|(_, request)| self.call(request, repeat));
+            for (reply, (key, _)) in join_all(calls).await.into_iter().zip(some) {
+                replies.push(reply.map_err(|fault| fault.at(place(operation, key)))?);
+            }
+        }
+        Ok(replies)
+    }
+
+    fn set_request(&self, key: &CacheKey, value: Bytes, options: CacheEntryOptions) -> Request {
+        let entry = self.entry(value, options);
+        Request::command("SET", self.keyspace.stored(key))
+            .with(entry.stored)
+            .with("PX")
+            .with_millis(entry.life)
+    }
+
+    /// Takes a stored value apart, and restarts the clock of a sliding one without waiting for it.
+    fn read(&self, key: &CacheKey, stored: Bytes) -> Bytes {
+        let found = value::read(stored);
+        if let Some((header, period)) = found.slides {
+            let touch = Request::script(Script::Touch, [self.keyspace.stored(key)])
+                .with(header)
+                .with_millis(period);
+            self.wire.send_and_forget(&touch);
+        }
+        found.value
+    }
+
+    /// What a full server holds under a key: a write that would not have changed anything is
+    /// answered all the same.
+    async fn standing(&self, key: &CacheKey) -> Attempt<Option<Bytes>> {
+        let request = Request::command("GET", self.keyspace.stored(key));
+        let stored = self.call(&request, Repeat::Safely).await?.value()?;
+        Ok(stored.map(|stored| value::read(stored).value))
+    }
+
+    async fn get_or_add(
+        &self,
+        key: &CacheKey,
+        value: Bytes,
+        options: CacheEntryOptions,
+    ) -> Attempt<Option<Bytes>> {
+        let entry = self.entry(value, options);
+        let stored = self.keyspace.stored(key);
+        let request = Request::set_or_get(stored, entry.stored, entry.life);
+        match self.call(&request, Repeat::Never).await {
+            Ok(reply) => Ok(reply.value()?.map(|stored| value::read(stored).value)),
+            Err(fault) if is_full(&fault) => match self.standing(key).await? {
+                Some(stands) => Ok(Some(stands)),
+                None => Err(fault),
+            },
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn try_add(
+        &self,
+        key: &CacheKey,
+        value: Bytes,
+        options: CacheEntryOptions,
+    ) -> Attempt<bool> {
+        let request = self.set_request(key, value, options).with("NX");
+        match self.call(&request, Repeat::Never).await {
+            Ok(reply) => Ok(reply != Reply::Nil),
+            Err(fault) if is_full(&fault) => {
+                let exists = Request::command("EXISTS", self.keyspace.stored(key));
+                if self.call(&exists, Repeat::Safely).await?.is_done()? {
+                    Ok(false)
+                } else {
+                    Err(fault)
+                }
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn watch(&self, key: &CacheKey) -> Attempt<WakeHints> {
+        let channel = self.keyspace.channel(&self.keyspace.stored(key));
+        let new = || async { Watchers::new(self.wire.message_link()) };
+        let watchers = self.watchers.get_or_init(new).await;
+        let limit = self.wire.limit();
+        let watch = tokio::time::timeout(limit, watchers.watch(channel));
+        watch.await.unwrap_or_else(|_| Err(Fault::not_answered(limit)))
+    }
+
+    async fn time_to_live(&self, key: &CacheKey) -> Attempt<Option<Duration>> {
+        let request = Request::command("PTTL", self.keyspace.stored(key));
+        let left = self.call(&request, Repeat::Safely).await?.number()?;
+        Ok(match left {
+            -2 => None,
+            // Another program wrote it without an expiration.
+            -1 => Some(TimeToLive::MAX.as_duration()),
+            left => Some(Duration::from_millis(u64::try_from(left).unwrap_or(0))),
+        })
+    }
+
+    async fn ping(&self) -> Attempt<()> {
+        let links = self.wire.primaries().await?;
+        let pings = links.iter().map(|link| self.wire.call_on(link, "PING", Vec::new()));
+        for answer in join_all(pings).await {
+            answer?;
+        }
+        Ok(())
+    }
+}
+
+/// For how long the number of a lease is kept from now, in milliseconds.
+fn retention(life: TimeToLive) -> u64 {
+    let after = life.as_duration().saturating_mul(2).max(LEAST_RETENTION);
+    let whole = life.as_duration().saturating_add(after);
+    u64::try_from(whole.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn is_full(fault: &Fault) -> bool {
+    matches!(fault, Fault::Refused(refusal) if refusal.kind == RefusalKind::Full)
+}
+
+fn fencing_number(reply: Reply) -> Attempt<Option<u64>> {
+    let Some(text) = reply.value()? else {
+        return Ok(None);
+    };
+    let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(unexpected)
+}
+
+fn place<'a>(operation: &'static str, key: &'a CacheKey) -> Place<'a> {
+    Place {
+        operation,
+        key: Some(key.as_str()),
+    }
+}
+
+/// Names where a fault happened.
+fn at<'a>(operation: &'static str, key: &'a CacheKey) -> impl Fn(Fault) -> CachingError + 'a {
+    move |fault| fault.at(place(operation, key))
+}
+
+#[async_trait]
+impl CacheStore for RedisStore {
+    async fn get(&self, key: &CacheKey) -> Result<Option<Bytes>> {
+        let request = Request::command("GET", self.0.keyspace.stored(key));
+        let reply = self.0.call(&request, Repeat::Safely).await;
+        let stored = reply.and_then(Reply::value).map_err(at("get", key))?;
+        Ok(stored.map(|stored| self.0.read(key, stored)))
+    }
+
+    async fn get_many(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>> {
+        let request = |key| (key, Request::command("GET", self.0.keyspace.stored(key)));
+        let requests = keys.iter().map(request).collect();
+        let replies = self.0.call_all("get_many", requests, Repeat::Safely).await?;
+        let read = |(reply, key): (Reply, &CacheKey)| {
+            let stored = reply.value().map_err(at("get_many", key))?;
+            Ok(stored.map(|stored| self.0.read(key, stored)))
+        };
+        replies.into_iter().zip(keys).map(read).collect()
+    }
+
+    async fn set(&self, key: &CacheKey, value: Bytes, options: CacheEntryOptions) -> Result<()> {
+        let request = self.0.set_request(key, value, options);
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.map(drop).map_err(at("set", key))
+    }
+
+    async fn set_many(&self, items: &[CacheItem]) -> Result<()> {
+        let request = |item: &'_ CacheItem| {
+            self.0.set_request(&item.key, item.value.clone(), item.options)
+        };
+        let requests = items.iter().map(|item| (&item.key, request(item))).collect();
+        let replies = self.0.call_all("set_many", requests, Repeat::Never).await;
+        replies.map(drop)
+    }
+
+    async fn try_add(
+        &self,
+        key: &CacheKey,
+        value: Bytes,
+        options: CacheEntryOptions,
+    ) -> Result<bool> {
+        let added = self.0.try_add(key, value, options).await;
+        added.map_err(at("try_add", key))
+    }
+
+    async fn get_or_add(
+        &self,
+        key: &CacheKey,
+        value: Bytes,
+        options: CacheEntryOptions,
+    ) -> Result<Option<Bytes>> {
+        let stands = self.0.get_or_add(key, value, options).await;
+        stands.map_err(at("get_or_add", key))
+    }
+
+    async fn try_replace(
+        &self,
+        key: &CacheKey,
+        expected: &[u8],
+        value: Bytes,
+        options: CacheEntryOptions,
+    ) -> Result<bool> {
+        let entry = self.0.entry(value, options);
+        let request = Request::script(Script::Replace, [self.0.keyspace.stored(key)])
+            .with(expected)
+            .with(entry.stored)
+            .with_millis(entry.life);
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(Reply::is_done).map_err(at("try_replace", key))
+    }
+
+    async fn try_remove(&self, key: &CacheKey, expected: &[u8]) -> Result<bool> {
+        let request =
+            Request::script(Script::Remove, [self.0.keyspace.stored(key)]).with(expected);
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(Reply::is_done).map_err(at("try_remove", key))
+    }
+
+    async fn try_extend(
+        &self,
+        key: &CacheKey,
+        expected: &[u8],
+        time_to_live: TimeToLive,
+    ) -> Result<bool> {
+        let stored = self.0.keyspace.stored(key);
+        let fence = fence(&stored);
+        let request = Request::script(Script::Extend, [stored, fence])
+            .with(expected)
+            .with_millis(time_to_live.as_millis())
+            .with_millis(retention(time_to_live));
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(Reply::is_done).map_err(at("try_extend", key))
+    }
+
+    async fn try_lease(
+        &self,
+        key: &CacheKey,
+        token: &LeaseToken,
+        time_to_live: TimeToLive,
+    ) -> Result<Option<u64>> {
+        let stored = self.0.keyspace.stored(key);
+        let fence = fence(&stored);
+        let request = Request::script(Script::Lease, [stored, fence])
+            .with(token.as_bytes())
+            .with_millis(time_to_live.as_millis())
+            .with_millis(retention(time_to_live));
+        let reply = self.0.call(&request, Repeat::Safely).await;
+        reply.and_then(fencing_number).map_err(at("try_lease", key))
+    }
+
+    async fn try_relay(
+        &self,
+        key: &CacheKey,
+        token: &LeaseToken,
+        new_token: &LeaseToken,
+        time_to_live: TimeToLive,
+    ) -> Result<Option<u64>> {
+        let stored = self.0.keyspace.stored(key);
+        let fence = fence(&stored);
+        let request = Request::script(Script::Relay, [stored, fence])
+            .with(token.as_bytes())
+            .with(new_token.as_bytes())
+            .with_millis(time_to_live.as_millis())
+            .with_millis(retention(time_to_live));
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(fencing_number).map_err(at("try_relay", key))
+    }
+
+    async fn release(&self, key: &CacheKey, token: &LeaseToken) -> Result<bool> {
+        let stored = self.0.keyspace.stored(key);
+        let channel = self.0.keyspace.channel(&stored);
+        let request = Request::script(Script::Release, [stored])
+            .with(token.as_bytes())
+            .with(channel);
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(Reply::is_done).map_err(at("release", key))
+    }
+
+    async fn watch(&self, key: &CacheKey) -> Result<WakeHints> {
+        self.0.watch(key).await.map_err(at("watch", key))
+    }
+
+    async fn remove(&self, key: &CacheKey) -> Result<bool> {
+        let request = Request::command("DEL", self.0.keyspace.stored(key));
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(Reply::is_done).map_err(at("remove", key))
+    }
+
+    async fn remove_many(&self, keys: &[CacheKey]) -> Result<Vec<bool>> {
+        let request = |key| (key, Request::command("DEL", self.0.keyspace.stored(key)));
+        let requests = keys.iter().map(request).collect();
+        let replies = self.0.call_all("remove_many", requests, Repeat::Never).await?;
+        let done = |(reply, key): (Reply, &CacheKey)| reply.is_done().map_err(at("remove_many", key));
+        replies.into_iter().zip(keys).map(done).collect()
+    }
+
+    async fn increment(
+        &self,
+        key: &CacheKey,
+        delta: i64,
+        options: CacheEntryOptions,
+    ) -> Result<i64> {
+        let entry = self.0.entry(delta.to_string().into(), options);
+        let request = Request::script(Script::Increment, [self.0.keyspace.stored(key)])
+            .with(delta)
+            .with_millis(entry.life)
+            .with(entry.stored);
+        let reply = self.0.call(&request, Repeat::Never).await;
+        reply.and_then(Reply::number).map_err(at("increment", key))
+    }
+
+    async fn time_to_live(&self, key: &CacheKey) -> Result<Option<Duration>> {
+        self.0.time_to_live(key).await.map_err(at("time_to_live", key))
+    }
+
+    fn keys(&self, prefix: &str) -> BoxStream<'static, Result<CacheKey>> {
+        scan::keys(Arc::clone(&self.0.wire), self.0.keyspace.clone(), prefix)
+    }
+
+    async fn ping(&self) -> Result<()> {
+        let place = Place {
+            operation: "ping",
+            key: None,
+        };
+        self.0.ping().await.map_err(|fault| fault.at(place))
+    }
+}

@@ -1,0 +1,112 @@
+//! The conformance suite on one server.
+
+mod support;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use caching_abstractions::{CacheKey, CacheStore, KeyPrefix, TimeToLive};
+use conformance::{Gap, Pace, RunningStore, Setup, StoreHarness};
+use redis_support::{Fault, Proxy, Server};
+
+/// The server that all cases share; each has a database of its own.
+static SHARED: LazyLock<Server> = LazyLock::new(|| Server::with(&[("databases", "256")]));
+static DATABASES: AtomicU8 = AtomicU8::new(1);
+
+/// One server, behind a proxy that can cut it off.
+#[derive(Debug)]
+struct Standalone;
+
+struct Running {
+    /// Where the case has a server of its own.
+    own: Option<Server>,
+    proxy: Proxy,
+    database: u8,
+    default_time_to_live: Option<TimeToLive>,
+}
+
+#[async_trait]
+impl StoreHarness for Standalone {
+    fn gaps(&self) -> &'static [Gap] {
+        &[Gap::TwoBudgets, Gap::Clock]
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::networked()
+    }
+
+    async fn start(&self, setup: Setup) -> Result<Box<dyn RunningStore>, Gap> {
+        let own = setup
+            .budgets
+            .map(|budgets| full_at(budgets.protected_bytes));
+        let database = match own {
+            Some(_) => 0,
+            None => DATABASES.fetch_add(1, Ordering::Relaxed),
+        };
+        assert!(own.is_some() || database > 0, "more cases than databases");
+        let port = own.as_ref().map_or_else(|| SHARED.port(), Server::port);
+        Ok(Box::new(Running {
+            own,
+            proxy: Proxy::start(port),
+            database,
+            default_time_to_live: setup.default_time_to_live,
+        }))
+    }
+}
+
+/// A server that has room for `bytes` and never evicts.
+fn full_at(bytes: u64) -> Server {
+    let server = Server::with(&[("maxmemory-policy", "noeviction")]);
+    let mut raw = server.raw();
+    let memory = raw.command(&["INFO", "memory"]).text();
+    let used = memory
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory:"));
+    let used: u64 = used.and_then(|used| used.trim().parse().ok()).unwrap();
+    // The connections of the case need some as well.
+    let limit = (used + bytes + 256 * 1024).to_string();
+    raw.command(&["CONFIG", "SET", "maxmemory", &limit]);
+    server
+}
+
+impl Running {
+    fn server(&self) -> &Server {
+        self.own.as_ref().unwrap_or(&SHARED)
+    }
+}
+
+#[async_trait]
+impl RunningStore for Running {
+    async fn client(&self, prefix: Option<&KeyPrefix>) -> Arc<dyn CacheStore> {
+        let url = format!("{}/{}", self.proxy.url(), self.database);
+        support::client(&url, prefix, self.default_time_to_live).await
+    }
+
+    /// Another server takes its place, which is what clients see of one that comes back empty.
+    async fn restart_empty(&mut self) -> Result<(), Gap> {
+        let server = Server::with(&[("databases", "256")]);
+        self.proxy.redirect(server.port());
+        self.own = Some(server);
+        Ok(())
+    }
+
+    async fn plant_foreign_value(&self, key: &CacheKey) -> Result<(), Gap> {
+        let mut raw = self.server().raw();
+        raw.command(&["SELECT", &self.database.to_string()]);
+        let answer = raw.command(&["RPUSH", key.as_str(), "a", "b"]);
+        assert_eq!(answer.text(), "2");
+        Ok(())
+    }
+
+    async fn cut(&mut self) -> Result<(), Gap> {
+        self.proxy.set(Fault::Cut);
+        Ok(())
+    }
+
+    async fn mend(&mut self) {
+        self.proxy.set(Fault::None);
+    }
+}
+
+conformance::suite!(Standalone);

@@ -1,0 +1,137 @@
+//! A primary, its replicas, and the sentinels that watch them.
+
+use std::process::Child;
+
+use tempfile::TempDir;
+
+use crate::process::start;
+use crate::{Raw, Server, free_port, wait_until};
+
+/// One primary, two replicas and three sentinels.
+#[derive(Debug)]
+pub struct SentinelGroup {
+    servers: Vec<Server>,
+    sentinels: Vec<Sentinel>,
+}
+
+#[derive(Debug)]
+struct Sentinel {
+    child: Child,
+    port: u16,
+    _directory: TempDir,
+}
+
+impl SentinelGroup {
+    /// The name the sentinels know the primary by.
+    pub const SERVICE: &'static str = "shared-store";
+
+    /// Starts the group and waits until the sentinels know each other and both replicas.
+    ///
+    /// # Panics
+    /// If that does not come about soon.
+    pub fn start() -> Self {
+        let primary = Server::with(&[("repl-diskless-sync-delay", "0")]);
+        let of = format!("127.0.0.1 {}", primary.port());
+        let settings = [
+            ("replicaof", of.as_str()),
+            ("repl-diskless-sync-delay", "0"),
+        ];
+        let replicas = [Server::with(&settings), Server::with(&settings)];
+        for replica in &replicas {
+            wait_until("a replica is in step", || {
+                let info = replica.raw().command(&["INFO", "replication"]).text();
+                info.contains("master_link_status:up")
+            });
+        }
+        let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(primary.port())).collect();
+        let [first, second] = replicas;
+        let group = Self {
+            servers: vec![primary, first, second],
+            sentinels,
+        };
+        for sentinel in &group.sentinels {
+            wait_until("the sentinels know each other", || sentinel.knows_all());
+        }
+        group
+    }
+
+    /// A URL that names all three sentinels.
+    pub fn url(&self) -> String {
+        let [a, b, c] = [0, 1, 2].map(|index| self.sentinels[index].port);
+        format!(
+            "redis-sentinel://127.0.0.1:{a}?node=127.0.0.1:{b}&node=127.0.0.1:{c}\
+             &sentinelServiceName={}",
+            Self::SERVICE
+        )
+    }
+
+    /// The index of the server that the sentinels call the primary.
+    ///
+    /// # Panics
+    /// If a sentinel does not answer.
+    pub fn primary(&self) -> usize {
+        let mut raw = Raw::connect(self.sentinels[0].port).expect("a sentinel accepts");
+        let command = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::SERVICE];
+        let port = raw.command(&command).list()[1].text();
+        let at = |server: &Server| server.port().to_string() == port;
+        self.servers.iter().position(at).expect("one of ours")
+    }
+
+    /// The servers: at the start the first is the primary.
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// The servers, to be killed or restarted.
+    pub fn servers_mut(&mut self) -> &mut [Server] {
+        &mut self.servers
+    }
+
+    /// Ends the first sentinel of the URL.
+    pub fn kill_first_sentinel(&mut self) {
+        let _ = self.sentinels[0].child.kill();
+        let _ = self.sentinels[0].child.wait();
+    }
+}
+
+impl Sentinel {
+    fn start(primary: u16) -> Self {
+        let port = free_port();
+        let directory = tempfile::tempdir().expect("a folder of its own");
+        let name = SentinelGroup::SERVICE;
+        let text = format!(
+            "port {port}\nbind 127.0.0.1\ndir {}\nlogfile sentinel.log\n\
+             sentinel monitor {name} 127.0.0.1 {primary} 2\n\
+             sentinel down-after-milliseconds {name} 1000\n\
+             sentinel failover-timeout {name} 5000\n",
+            directory.path().display()
+        );
+        let file = directory.path().join("sentinel.conf");
+        std::fs::write(&file, text).expect("a file in its own folder");
+        let arguments = [file.to_string_lossy().into_owned(), "--sentinel".to_owned()];
+        Self {
+            child: start("redis-server", &arguments),
+            port,
+            _directory: directory,
+        }
+    }
+
+    fn knows_all(&self) -> bool {
+        let Ok(mut raw) = Raw::connect(self.port) else {
+            return false;
+        };
+        let command = ["SENTINEL", "MASTER", SentinelGroup::SERVICE];
+        let Ok(reply) = raw.try_command(&command.map(str::as_bytes)) else {
+            return false;
+        };
+        let text = reply.text();
+        text.contains("num-slaves 2") && text.contains("num-other-sentinels 2")
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
