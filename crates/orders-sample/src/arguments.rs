@@ -53,7 +53,9 @@ impl Arguments {
             Some(file) => Configuration::load_from(file)?,
             None => Configuration::load()?,
         };
-        Ok(configuration.owning([SECTION]).with_default("XiHan:Caching:Provider", "inmemory"))
+        Ok(configuration
+            .owning([SECTION])
+            .with_default("XiHan:Caching:Provider", "inmemory"))
     }
 
     /// The settings: command line, else configuration, else default.
@@ -64,9 +66,18 @@ impl Arguments {
         let section = configuration.section(SECTION);
         let mut problems = section.unknown_keys(&KEYS);
         let mut keep = |problem| problems.push(problem);
-        let http_port = section.parse("HttpPort").map_err(&mut keep).unwrap_or_default();
-        let delay = section.parse("OrderDelayMilliseconds").map_err(&mut keep).unwrap_or_default();
-        let report = section.parse("ReportSeconds").map_err(&mut keep).unwrap_or_default();
+        let http_port = section
+            .parse("HttpPort")
+            .map_err(&mut keep)
+            .unwrap_or_default();
+        let delay = section
+            .parse("OrderDelayMilliseconds")
+            .map_err(&mut keep)
+            .unwrap_or_default();
+        let report = section
+            .parse("ReportSeconds")
+            .map_err(&mut keep)
+            .unwrap_or_default();
         let report = self.report_seconds.or(report).unwrap_or(3.0);
         let report = Duration::try_from_secs_f64(report).unwrap_or_else(|error| {
             keep(AssemblyProblem::new(

@@ -1,9 +1,7 @@
 //! Who is calling: `Authorization: ApiKey <key>`.
 
 use async_trait::async_trait;
-use idempotency_pipeline::{
-    Authenticator, Failure, InvocationContext, InvocationError, Principal,
-};
+use idempotency_pipeline::{Authenticator, Failure, InvocationContext, InvocationError, Principal};
 
 /// The keys of the development set-up. A real service keeps digests of its keys in a store.
 const DEVELOPMENT_KEYS: [(&str, Option<&str>, &str); 4] = [
@@ -22,7 +20,10 @@ impl ApiKeys {
     pub fn development() -> Self {
         let keys = DEVELOPMENT_KEYS.map(|(key, tenant, name)| {
             let principal = Principal::new(name);
-            (key, tenant.map_or_else(|| principal.clone(), |t| principal.clone().with_tenant(t)))
+            (
+                key,
+                tenant.map_or_else(|| principal.clone(), |t| principal.clone().with_tenant(t)),
+            )
         });
         Self(keys.into())
     }
@@ -32,7 +33,10 @@ impl ApiKeys {
         if !scheme.eq_ignore_ascii_case(b"ApiKey ") {
             return None;
         }
-        self.0.iter().find(|(known, _)| known.as_bytes() == key).map(|(_, principal)| principal)
+        self.0
+            .iter()
+            .find(|(known, _)| known.as_bytes() == key)
+            .map(|(_, principal)| principal)
     }
 }
 
@@ -58,14 +62,26 @@ mod tests {
     fn a_key_names_a_principal_and_its_tenant() {
         let keys = ApiKeys::development();
         let carol = keys.principal(b"ApiKey dev-carol-key").unwrap();
-        assert_eq!((carol.name(), carol.tenant().map(|t| &**t)), ("alice", Some("globex")));
-        assert_eq!(keys.principal(b"apikey dev-root-key").unwrap().tenant(), None);
+        assert_eq!(
+            (carol.name(), carol.tenant().map(|t| &**t)),
+            ("alice", Some("globex"))
+        );
+        assert_eq!(
+            keys.principal(b"apikey dev-root-key").unwrap().tenant(),
+            None
+        );
     }
 
     #[test]
     fn anything_else_names_nobody() {
         let keys = ApiKeys::development();
-        for header in ["", "ApiKey", "ApiKey ", "Bearer dev-alice-key", "ApiKey dev-alice-key "] {
+        for header in [
+            "",
+            "ApiKey",
+            "ApiKey ",
+            "Bearer dev-alice-key",
+            "ApiKey dev-alice-key ",
+        ] {
             assert_eq!(keys.principal(header.as_bytes()), None, "{header:?}");
         }
     }

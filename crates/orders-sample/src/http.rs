@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use idempotency_pipeline::Failure;
 use idempotency_pipeline::http::{OperationRouter, Problems};
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -14,7 +15,7 @@ pub fn router(service: &Service, metrics: PrometheusHandle) -> Router {
     let operations = &service.operations;
     let store = service.caching.store().clone();
     let problems = Problems::new(&service.pipeline);
-    let ready = problems.clone();
+    let (ready, refused) = (problems.clone(), problems.clone());
     OperationRouter::new(&service.pipeline)
         .post("/orders", &operations.create_order)
         .get("/orders", &operations.list_orders)
@@ -35,5 +36,8 @@ pub fn router(service: &Service, metrics: PrometheusHandle) -> Router {
             }),
         )
         .route("/metrics", get(async move || metrics.render()))
+        .method_not_allowed_fallback(async move |request: Request| {
+            refused.respond(&request, &Failure::method_not_allowed())
+        })
         .fallback(problems.not_found())
 }

@@ -6,10 +6,12 @@
 //! - [`operations`]: what the service does, once for every transport.
 //! - [`service`](mod@service): assembly.
 //! - [`http`]: routes, metrics and health.
+//! - [`server`]: connections, and how they end.
 
 pub mod arguments;
 pub mod authentication;
 pub mod http;
 pub mod operations;
 pub mod orders;
+pub mod server;
 pub mod service;

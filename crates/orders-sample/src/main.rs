@@ -1,7 +1,7 @@
 //! Starts the order service.
 
 use std::error::Error;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,8 +10,10 @@ use clap::Parser;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use orders_sample::arguments::Arguments;
 use orders_sample::http;
+use orders_sample::server;
 use orders_sample::service::Service;
 use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::EnvFilter;
 
 type AnyError = Box<dyn Error + Send + Sync>;
@@ -26,8 +28,8 @@ async fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .init();
     match run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -44,6 +46,7 @@ async fn run(arguments: Arguments) -> Result<(), AnyError> {
     let metrics = install_metrics()?;
     let service = Service::assemble(configuration, &settings).await?;
 
+    let stop = stop_signal()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.http_port));
     let listener = TcpListener::bind(address).await.map_err(|error| {
         format!("cannot listen on {address}: {error}; choose another port with --http-port")
@@ -53,51 +56,40 @@ async fn run(arguments: Arguments) -> Result<(), AnyError> {
         "listening on http://{}",
         listener.local_addr()?
     );
-    serve(listener, &service, metrics).await?;
+    let open = server::serve(listener, http::router(&service, metrics), stop).await;
+    tracing::info!("stopping; running work may end");
+    let end = Instant::now() + service.pipeline.settings().shutdown;
+    if !open.close(end).await {
+        // A client that never ends its request may not hold up the end for ever.
+        tracing::warn!("closing connections that are still open");
+    }
+    if timeout_at(end, service.pipeline.shutdown()).await.is_err() {
+        tracing::warn!("cutting work that is still running");
+    }
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Serves until a signal comes; then takes no more calls and lets running work end (P15).
-async fn serve(
-    listener: TcpListener,
-    service: &Service,
-    metrics: PrometheusHandle,
-) -> Result<(), AnyError> {
-    let (signalled, mut signal) = tokio::sync::watch::channel(false);
-    let stop = async move {
-        shutdown_signal().await;
-        tracing::info!("stopping; running work may end");
-        signalled.send_replace(true);
-    };
-    let server = axum::serve(listener, http::router(service, metrics)).with_graceful_shutdown(stop);
-    // A client that never ends its request may not hold up the shutdown for ever.
-    let limit = async {
-        let _ = signal.wait_for(|signalled| *signalled).await;
-        tokio::time::sleep(service.pipeline.settings().shutdown).await;
-    };
-    tokio::select! {
-        end = server.into_future() => end?,
-        () = limit => tracing::warn!("closing connections that are still open"),
-    }
-    service.pipeline.shutdown().await;
-    Ok(())
+/// Ctrl-C or SIGTERM; listened to from this call on, so that none is missed.
+#[cfg(unix)]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
-async fn shutdown_signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = interrupt.await;
+/// Ctrl-C.
+#[cfg(not(unix))]
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 fn install_metrics() -> Result<PrometheusHandle, AnyError> {

@@ -101,8 +101,7 @@ fn create_order(orders: OrderBook, delay: Duration) -> Operation<CreateOrder, Or
             }
         })
         .validate(|request| {
-            let refuse =
-                |rule| Err(Failure::new("ORDERS_VALIDATION_001").with_message_key(rule));
+            let refuse = |rule| Err(Failure::new("ORDERS_VALIDATION_001").with_message_key(rule));
             if !(1..=100).contains(&request.name.chars().count()) {
                 return refuse("orders.name.length");
             }

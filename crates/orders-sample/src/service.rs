@@ -49,6 +49,10 @@ impl Service {
             .build(&caching);
         let orders = OrderBook::default();
         let operations = Operations::new(&orders, caching.locks(), settings.timing);
-        Ok(Self { caching, pipeline, operations })
+        Ok(Self {
+            caching,
+            pipeline,
+            operations,
+        })
     }
 }
