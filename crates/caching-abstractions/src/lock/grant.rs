@@ -189,16 +189,28 @@ impl Grant {
         .start(self.runtime.as_ref());
     }
 
-    /// Puts a renewed lease in place, unless the old one was over or given back by now.
-    pub(super) fn renewed(&self, lease: Lease) {
+    /// Puts a renewed lease in place. `false` if the old one was over or given back by now: a loss
+    /// that may have been seen is not taken back.
+    pub(super) fn renewed(&self, lease: Lease) -> bool {
         let now = self.now();
-        self.status.send_if_modified(|status| {
+        let in_time = self.status.send_if_modified(|status| {
             let in_time = status.phase == Phase::Held && !status.lease.is_over(now);
             if in_time {
                 status.lease = lease;
             }
             in_time
         });
+        if !in_time {
+            self.found_over();
+        }
+        in_time
+    }
+
+    /// A local clock said that the lease is over.
+    fn found_over(&self) {
+        if self.move_from_held(Phase::Expired) {
+            observe::lost(self.key.as_str(), "expired");
+        }
     }
 
     /// The store said that somebody else's value, or nothing, stands there.
@@ -222,10 +234,7 @@ impl Grant {
             }
             let left = status.lease.trusted_for(self.now());
             if left.is_zero() {
-                if self.move_from_held(Phase::Expired) {
-                    observe::lost(self.key.as_str(), "expired");
-                }
-                return;
+                return self.found_over();
             }
             let changed = pin!(changes.changed());
             let look = pin!(tokio::time::sleep(left.min(WALL_CLOCK_LOOK)));

@@ -37,10 +37,8 @@ async fn renew(grant: &Grant, ceiling: Duration) {
             return;
         };
         match extend(grant, time_to_live, interval).await {
-            Ok(true) => {
-                grant.renewed(lease);
-                backoff.reset();
-            }
+            Ok(true) if grant.renewed(lease) => backoff.reset(),
+            Ok(true) => return,
             Ok(false) => return grant.found_gone(),
             // What stands there is no token at all, so it is not ours.
             Err(error) if error.code() == ErrorCode::WrongKind => return grant.found_gone(),

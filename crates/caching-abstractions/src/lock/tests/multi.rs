@@ -138,9 +138,14 @@ async fn l14_while_it_waits_for_one_it_keeps_the_others_alive() {
 #[tokio::test(start_paused = true)]
 async fn l14_the_wait_is_one_for_all() {
     let (locks, store) = faulty();
-    let _held = locks.acquire("c", minutes(5)).await.unwrap();
+    let first = locks.acquire("b", minutes(5)).await.unwrap();
+    let _second = locks.acquire("c", minutes(5)).await.unwrap();
+    let release = async {
+        tokio::time::sleep(seconds(40)).await;
+        first.release().await.unwrap();
+    };
     let wait = locks.acquire_all_within(["a", "b", "c"], seconds(10), seconds(60));
-    let (error, took) = timed(wait).await;
+    let ((error, took), ()) = tokio::join!(timed(wait), release);
     assert_eq!(
         error.unwrap_err().message_key(),
         "caching.lock.wait_timeout"

@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use futures_util::future::poll_immediate;
 use tokio::runtime::{Builder, Runtime};
 
-use super::store::{Fault, Op};
+use super::store::{Fault, FaultyStore, Op};
 use super::{faulty, key, settle};
 use crate::error::ErrorCode;
 use crate::expiration::{minutes, seconds};
@@ -15,6 +15,16 @@ fn runtime() -> Runtime {
         .enable_time()
         .build()
         .unwrap()
+}
+
+/// Waits in real time until nothing stands at `a`.
+async fn freed(store: &FaultyStore) {
+    let freed = async {
+        while store.memory.get(&key("a")).is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(seconds(10), freed).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,11 +146,7 @@ fn l6_drop_outside_a_runtime_uses_the_one_it_was_acquired_on() {
     let runtime = runtime();
     let lock = runtime.block_on(locks.acquire("a", minutes(5))).unwrap();
     thread::spawn(move || drop(lock)).join().unwrap();
-    runtime.block_on(async {
-        while store.memory.get(&key("a")).is_some() {
-            tokio::task::yield_now().await;
-        }
-    });
+    runtime.block_on(freed(&store));
 }
 
 #[test]
@@ -151,9 +157,7 @@ fn l6_drop_after_its_runtime_ended_uses_the_current_one() {
     drop(first);
     runtime().block_on(async move {
         drop(lock);
-        while store.memory.get(&key("a")).is_some() {
-            tokio::task::yield_now().await;
-        }
+        freed(&store).await;
     });
 }
 
@@ -163,20 +167,18 @@ fn l6_a_release_whose_runtime_ends_moves_on_to_the_other_one() {
     let lasting = runtime();
     let lock = lasting.block_on(locks.acquire("a", minutes(5))).unwrap();
     store.next(Op::Release, Fault::HangBefore);
-    let brief = runtime();
+    let (brief, asked) = (runtime(), store.clone());
     brief.block_on(async move {
         drop(lock);
-        while store.count(Op::Release) == 0 {
-            tokio::task::yield_now().await;
-        }
-        store
+        let begun = async {
+            while asked.count(Op::Release) == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(seconds(10), begun).await.unwrap();
     });
     drop(brief);
-    lasting.block_on(async {
-        while locks.try_acquire("a", minutes(5)).await.unwrap().is_none() {
-            tokio::task::yield_now().await;
-        }
-    });
+    lasting.block_on(freed(&store));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use futures_util::future::poll_immediate;
 use tokio::time::Instant;
 
 use super::store::{Fault, FaultyStore, Op};
-use super::{faulty, key, settle, timed};
+use super::{faulty, key, settle, timed, until_asked};
+use crate::clock::{Clock, ManualClock};
 use crate::expiration::{hours, milliseconds, minutes, seconds};
 use crate::lock::{DistributedLock, LockHandle};
 
@@ -68,8 +69,6 @@ async fn l12_renewal_stops_at_the_call_of_release() {
     store.always(Op::Release, Fault::HangBefore);
     let mut release = Box::pin(lock.release());
     assert!(poll_immediate(&mut release).await.is_none());
-    tokio::time::sleep(seconds(60)).await;
-    assert_eq!(store.count(Op::Extend), 0);
     drop(release);
     lock.keep_alive();
     tokio::time::sleep(seconds(60)).await;
@@ -100,6 +99,14 @@ async fn l12_a_handle_that_is_renewed_twice_has_one_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn l12_a_second_call_replaces_the_ceiling() {
+    let (_locks, _store, lock) = kept_alive().await;
+    lock.keep_alive_up_to(seconds(40));
+    let ((), took) = timed(lock.lost()).await;
+    assert!(took > seconds(39) && took <= seconds(40), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn l12_the_lease_never_outlives_the_ceiling() {
     let (locks, store) = faulty();
     let began = Instant::now();
@@ -117,7 +124,7 @@ async fn l12_the_lease_never_outlives_the_ceiling() {
 async fn l12_a_ceiling_below_the_lease_shortens_nothing() {
     let (locks, store) = faulty();
     let lock = locks.acquire("a", seconds(30)).await.unwrap();
-    lock.keep_alive_up_to(seconds(10));
+    lock.keep_alive_up_to(seconds(15));
     let ((), took) = timed(lock.lost()).await;
     assert!(took > seconds(29));
     assert_eq!(store.count(Op::Extend), 0);
@@ -183,12 +190,41 @@ async fn l12_an_outage_is_a_loss_before_the_store_can_give_the_lock_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn l12_renewal_gives_up_at_the_end_of_the_lease_though_nobody_waits_for_the_loss() {
+    let (_locks, store, lock) = kept_alive().await;
+    store.always(Op::Extend, Fault::FailBefore);
+    tokio::time::sleep(seconds(30)).await;
+    let asked = store.count(Op::Extend);
+    assert!(asked > 3, "{asked}");
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(store.count(Op::Extend), asked);
+    assert!(!lock.is_held());
+}
+
+#[tokio::test(start_paused = true)]
 async fn l12_an_answer_after_the_end_does_not_undo_the_loss() {
     let (_locks, store, lock) = kept_alive().await;
     // The store hears of it in time; the answer comes after the end of the lease it renewed.
     store.always(Op::Extend, Fault::SlowAfter(seconds(25)));
     lock.lost().await;
     tokio::time::sleep(seconds(30)).await;
+    assert!(!lock.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn l12_an_answer_after_the_end_by_the_wall_clock_renews_nothing() {
+    let (_, store) = faulty();
+    let clock = ManualClock::new();
+    let locks = DistributedLock::with_clock(store.clone(), Arc::new(clock.clone()));
+    let lock = locks.acquire("a", seconds(30)).await.unwrap();
+    lock.keep_alive();
+    store.next(Op::Extend, Fault::SlowAfter(milliseconds(400)));
+    tokio::task::yield_now().await;
+    clock.advance(seconds(10));
+    until_asked(&store, Op::Extend, 1).await;
+    // The machine sleeps between the request and its answer, and nobody has looked yet.
+    clock.set_unix_time(clock.unix_time() + seconds(20));
+    tokio::time::sleep(milliseconds(500)).await;
     assert!(!lock.is_held());
 }
 

@@ -79,6 +79,15 @@ async fn l11_a_hint_wakes_the_waiter_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn l11_a_release_before_the_watch_began_is_not_missed() {
+    let (took, _store) = wait_while_held_for(milliseconds(500), |store| {
+        store.next(Op::Watch, Fault::SlowBefore(seconds(1)));
+    })
+    .await;
+    assert!(took <= milliseconds(1010), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn l11_without_hints_the_poll_finds_it() {
     for hints in [None, Some(Hints::Ended)] {
         let (took, store) = wait_while_held_for(milliseconds(5300), |store| match hints {
@@ -190,6 +199,7 @@ async fn l11_a_waiter_that_leaves_passes_the_turn_on() {
     let patient = timed(locks.acquire_within("a", minutes(5), minutes(5)));
     let release = async {
         tokio::time::sleep(milliseconds(5300)).await;
+        assert_eq!(locks.queues().len(), 1, "the queue stays while one waits");
         lock.release().await.unwrap();
     };
     let (brief, (patient, took), ()) = tokio::join!(brief, patient, release);
