@@ -13,6 +13,7 @@ mod bench;
 mod ci;
 mod features;
 mod floors;
+mod fuzz;
 mod metadata;
 mod orphans;
 mod process;
@@ -55,6 +56,8 @@ enum Command {
     Sources,
     /// Check that no public signature names a library that may be replaced
     Signatures,
+    /// Give mutated input to the parsers for a long time
+    Fuzz(fuzz::Arguments),
     /// Measure against raw baselines and other libraries; prints one table
     Bench(bench::Arguments),
 }
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Features => features::run(),
         Command::Sources => sources::run(),
         Command::Signatures => signatures::run(),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     };
     match outcome {
