@@ -71,7 +71,9 @@ impl InvocationContext {
 
     /// The trace the call belongs to: 32 hexadecimal digits, the caller's or fresh ones.
     pub fn trace_id(&self) -> &str {
-        self.0.trace_id.get_or_init(|| format!("{:032x}", rand::random::<u128>()))
+        self.0
+            .trace_id
+            .get_or_init(|| format!("{:032x}", rand::random::<u128>()))
     }
 
     /// One value of the transport's metadata (HTTP: a request header), by lower-case name.
@@ -291,7 +293,10 @@ pub struct Principal {
 impl Principal {
     /// The principal of this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), tenant: None }
+        Self {
+            name: name.into(),
+            tenant: None,
+        }
     }
 
     /// The same principal, belonging to `tenant`.

@@ -14,18 +14,23 @@ type Values = HashMap<TypeId, Box<dyn Any + Send>>;
 impl Extensions {
     /// Puts `value` in and gives back the one of the same type that was there.
     pub fn insert<T: Any + Send>(&self, value: T) -> Option<T> {
-        self.with(|values| values.insert(TypeId::of::<T>(), Box::new(value))).and_then(downcast)
+        self.with(|values| values.insert(TypeId::of::<T>(), Box::new(value)))
+            .and_then(downcast)
     }
 
     /// Takes the value of this type out.
     pub fn take<T: Any + Send>(&self) -> Option<T> {
-        self.with(|values| values.remove(&TypeId::of::<T>())).and_then(downcast)
+        self.with(|values| values.remove(&TypeId::of::<T>()))
+            .and_then(downcast)
     }
 
     /// A copy of the value of this type.
     pub fn get<T: Any + Send + Clone>(&self) -> Option<T> {
         self.with(|values| {
-            values.get(&TypeId::of::<T>()).and_then(|value| value.downcast_ref::<T>()).cloned()
+            values
+                .get(&TypeId::of::<T>())
+                .and_then(|value| value.downcast_ref::<T>())
+                .cloned()
         })
     }
 

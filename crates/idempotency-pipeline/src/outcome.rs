@@ -49,13 +49,19 @@ impl Outcome {
 
 impl From<Success> for Outcome {
     fn from(success: Success) -> Self {
-        Self { result: Ok(success), rendering: None }
+        Self {
+            result: Ok(success),
+            rendering: None,
+        }
     }
 }
 
 impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
-        Self { result: Err(failure), rendering: None }
+        Self {
+            result: Err(failure),
+            rendering: None,
+        }
     }
 }
 
@@ -117,7 +123,9 @@ impl Exception {
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
         tracing::error!(panic = message, "a handler or a stage panicked");
-        Self { error: CachingError::internal("the handler panicked") }
+        Self {
+            error: CachingError::internal("the handler panicked"),
+        }
     }
 }
 
@@ -183,7 +191,9 @@ where
         match error.downcast::<CachingError>() {
             Ok(error) => Self::from_caching(*error),
             Err(error) => Self::Exception(
-                CachingError::internal("the handler failed").with_source(error).into(),
+                CachingError::internal("the handler failed")
+                    .with_source(error)
+                    .into(),
             ),
         }
     }

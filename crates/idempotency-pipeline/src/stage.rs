@@ -66,8 +66,10 @@ pub trait TenantResolver: Send + Sync + 'static {
     ///
     /// # Errors
     /// The refusal the caller sees.
-    async fn tenant(&self, context: &InvocationContext)
-    -> Result<Option<Arc<str>>, InvocationError>;
+    async fn tenant(
+        &self,
+        context: &InvocationContext,
+    ) -> Result<Option<Arc<str>>, InvocationError>;
 }
 
 /// Takes the tenant that the principal belongs to; what a pipeline does unless told otherwise.
@@ -80,7 +82,9 @@ impl TenantResolver for TenantOfPrincipal {
         &self,
         context: &InvocationContext,
     ) -> Result<Option<Arc<str>>, InvocationError> {
-        Ok(context.principal().and_then(|principal| principal.tenant().cloned()))
+        Ok(context
+            .principal()
+            .and_then(|principal| principal.tenant().cloned()))
     }
 }
 
@@ -114,7 +118,11 @@ pub struct Next {
 
 impl Next {
     pub(crate) fn new(steps: Arc<[Step]>, work: Work) -> Self {
-        Self { steps, position: 0, work }
+        Self {
+            steps,
+            position: 0,
+            work,
+        }
     }
 
     /// Runs the later steps and the handler.
@@ -156,7 +164,9 @@ impl Next {
 
 impl std::fmt::Debug for Next {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Next").field("position", &self.position).finish_non_exhaustive()
+        f.debug_struct("Next")
+            .field("position", &self.position)
+            .finish_non_exhaustive()
     }
 }
 

@@ -99,7 +99,9 @@ async fn commit(
         }
         Commit::RolledBack(cause) => {
             context.set_commit(before);
-            Err(CachingError::internal("the transaction was rolled back").with_source(cause).into())
+            Err(CachingError::internal("the transaction was rolled back")
+                .with_source(cause)
+                .into())
         }
         Commit::Unknown(cause) => {
             tracing::error!(
@@ -107,15 +109,20 @@ async fn commit(
                 error = %cause,
                 "the outcome of a commit is unknown"
             );
-            Err(CachingError::internal("the outcome of the commit is unknown")
-                .with_source(cause)
-                .into())
+            Err(
+                CachingError::internal("the outcome of the commit is unknown")
+                    .with_source(cause)
+                    .into(),
+            )
         }
     }
 }
 
 async fn roll_back(transaction: Box<dyn Transaction>) {
-    match AssertUnwindSafe(transaction.rollback()).catch_unwind().await {
+    match AssertUnwindSafe(transaction.rollback())
+        .catch_unwind()
+        .await
+    {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "a rollback failed"),
         Err(_) => tracing::error!("a rollback panicked"),

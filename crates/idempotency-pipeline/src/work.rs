@@ -79,7 +79,10 @@ impl Work {
             return Ok(());
         };
         if self.wants_fingerprint {
-            let path = context.extensions().get::<PathParameters>().unwrap_or_default();
+            let path = context
+                .extensions()
+                .get::<PathParameters>()
+                .unwrap_or_default();
             self.fingerprint = Some(Fingerprint::of(operation.id(), &path, &request));
         }
         self.state = State::Ready(Arc::clone(operation).prepare(request)?);

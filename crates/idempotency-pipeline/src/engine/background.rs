@@ -19,7 +19,9 @@ impl Execution {
     pub(super) fn remove_marker_in_background(&self) {
         let (execution, tasks) = (self.clone(), &self.engine.tasks);
         // Without a runtime, as while one goes down, the marker runs out by itself.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         tasks.spawn_on(async move { execution.remove_marker().await }, &runtime);
     }
 
@@ -53,7 +55,8 @@ impl Execution {
                 Err(error) => tracing::debug!(%error, "an outcome is not recorded yet"),
             }
         }
-        self.engine.record_lost(self.operation.as_deref(), "the store stayed away");
+        self.engine
+            .record_lost(self.operation.as_deref(), "the store stayed away");
     }
 }
 
@@ -65,7 +68,10 @@ struct Pauses {
 
 impl Pauses {
     fn until(from_now: Duration) -> Self {
-        Self { end: Instant::now() + from_now, next: FIRST_PAUSE }
+        Self {
+            end: Instant::now() + from_now,
+            next: FIRST_PAUSE,
+        }
     }
 
     /// Waits; `false` if the end has come. The last attempt is at the end itself.

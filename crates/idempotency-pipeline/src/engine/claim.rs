@@ -18,8 +18,10 @@ impl Execution {
     /// or because the caller went away meanwhile, is removed in the background (P14).
     pub(super) async fn claim(&self) -> Result<Claim, CachingError> {
         let unsettled = Unsettled(Some(self));
-        let answer =
-            self.store().get_or_add(&self.key, self.marker.clone(), self.marker_options()).await;
+        let answer = self
+            .store()
+            .get_or_add(&self.key, self.marker.clone(), self.marker_options())
+            .await;
         match answer {
             Ok(None) => {
                 unsettled.settled();

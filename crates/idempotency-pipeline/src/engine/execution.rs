@@ -68,7 +68,11 @@ impl Execution {
             sleep_until(due).await;
             // Measured from before the request, so that a slow store makes us early, not late.
             let asked = Instant::now();
-            match self.store().try_extend(&self.key, &self.marker, time_to_live).await {
+            match self
+                .store()
+                .try_extend(&self.key, &self.marker, time_to_live)
+                .await
+            {
                 Ok(true) => due = asked + period,
                 Ok(false) => {
                     tracing::warn!(

@@ -50,7 +50,12 @@ impl IdempotencyMiddleware {
         settings: IdempotencySettings,
         tasks: TaskTracker,
     ) -> Self {
-        Self(Arc::new(Engine { store, settings, tasks, meters: Meters::default() }))
+        Self(Arc::new(Engine {
+            store,
+            settings,
+            tasks,
+            meters: Meters::default(),
+        }))
     }
 
     pub(crate) async fn handle(&self, context: &InvocationContext, next: Next) -> Completion {
@@ -86,13 +91,15 @@ impl IdempotencyMiddleware {
                 context.set_replay(Replay::Executed);
                 execution.run(context.clone(), next).await
             }
-            Ok(Claim::Taken(record)) => match execution.replay(IdempotencyRecord::decode(&record)) {
-                Ok(outcome) => {
-                    context.set_replay(Replay::Replayed);
-                    Ok(outcome)
+            Ok(Claim::Taken(record)) => {
+                match execution.replay(IdempotencyRecord::decode(&record)) {
+                    Ok(outcome) => {
+                        context.set_replay(Replay::Replayed);
+                        Ok(outcome)
+                    }
+                    Err(error) => Err(self.0.meters.refused(error).into()),
                 }
-                Err(error) => Err(self.0.meters.refused(error).into()),
-            },
+            }
             Err(error) => Err(self.0.meters.refused(error).into()),
         }
     }

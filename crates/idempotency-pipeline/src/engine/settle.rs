@@ -31,7 +31,12 @@ impl Execution {
             }
             Err(_) => {
                 self.engine.meters.failed();
-                if self.store().try_remove(&self.key, &self.marker).await.is_err() {
+                if self
+                    .store()
+                    .try_remove(&self.key, &self.marker)
+                    .await
+                    .is_err()
+                {
                     self.remove_marker_in_background();
                 }
             }
@@ -56,7 +61,8 @@ impl Execution {
                 // The record without anything takes the room that the marker holds (P14).
                 tracing::warn!("the store is full; an outcome is recorded without its response");
                 let bare = IdempotencyRecord::opaque(self.token);
-                self.write_over_marker(&bare, self.record_options().essential()).await
+                self.write_over_marker(&bare, self.record_options().essential())
+                    .await
             }
             answer => answer,
         }
@@ -64,7 +70,10 @@ impl Execution {
 
     async fn write_over_marker(&self, record: &Bytes, options: CacheEntryOptions) -> Result<()> {
         let store = self.store();
-        if store.try_replace(&self.key, &self.marker, record.clone(), options).await? {
+        if store
+            .try_replace(&self.key, &self.marker, record.clone(), options)
+            .await?
+        {
             return Ok(());
         }
         // The marker is not there. An empty key, as after a restart of the store, may be written;

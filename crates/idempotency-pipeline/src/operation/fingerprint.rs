@@ -87,11 +87,17 @@ mod tests {
 
     #[test]
     fn p10_only_the_arguments_count() {
-        assert_eq!(of(r#"{"a":1,"b":[1,"é"]}"#), of(" { \"b\" : [1, \"\\u00e9\"], \"a\": 1 }"));
+        assert_eq!(
+            of(r#"{"a":1,"b":[1,"é"]}"#),
+            of(" { \"b\" : [1, \"\\u00e9\"], \"a\": 1 }")
+        );
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
         assert_ne!(of(r#"["ab","c"]"#), of(r#"["a","bc"]"#));
         assert_ne!(of("[[],[]]"), of("[[[]]]"));
-        let (path, request) = (PathParameters::default(), RequestSource::Json(r#"{"a":1}"#.into()));
+        let (path, request) = (
+            PathParameters::default(),
+            RequestSource::Json(r#"{"a":1}"#.into()),
+        );
         let other = Fingerprint::of("orders.cancel", &path, &request);
         assert_ne!(of(r#"{"a":1}"#), other);
     }

@@ -72,7 +72,10 @@ impl Operation<(), ()> {
     /// Begins an operation with this id, such as `orders.create`.
     ///
     /// The id is part of every record: once in use, it does not change.
-    #[expect(clippy::new_ret_no_self, reason = "an operation is complete only with its handler")]
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "an operation is complete only with its handler"
+    )]
     pub fn new(id: impl Into<Arc<str>>) -> OperationBuilder {
         OperationBuilder { id: id.into() }
     }
@@ -208,6 +211,8 @@ impl<Request, Response> Clone for Operation<Request, Response> {
 
 impl<Request, Response> fmt::Debug for Operation<Request, Response> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Operation").field("id", &self.0.id).finish_non_exhaustive()
+        f.debug_struct("Operation")
+            .field("id", &self.0.id)
+            .finish_non_exhaustive()
     }
 }

@@ -71,7 +71,13 @@ mod tests {
             ("id".into(), "a b&c".into()),
             ("size".into(), "7".into()),
         ]);
-        assert_eq!(request.decode::<Page>().unwrap(), Page { id: "a b&c".into(), size: 7 });
+        assert_eq!(
+            request.decode::<Page>().unwrap(),
+            Page {
+                id: "a b&c".into(),
+                size: 7
+            }
+        );
     }
 
     #[test]
@@ -79,12 +85,20 @@ mod tests {
         let empty = RequestSource::Json(Bytes::new());
         assert_eq!(empty.decode::<Nothing>().unwrap(), Nothing {});
         empty.decode::<()>().unwrap();
-        assert!(empty.decode::<Page>().unwrap_err().to_string().contains("missing field"));
+        assert!(
+            empty
+                .decode::<Page>()
+                .unwrap_err()
+                .to_string()
+                .contains("missing field")
+        );
     }
 
     #[test]
     fn a_malformed_body_is_a_failure_that_says_where() {
-        let failure = RequestSource::Json("{\"id\":}".into()).decode::<Page>().unwrap_err();
+        let failure = RequestSource::Json("{\"id\":}".into())
+            .decode::<Page>()
+            .unwrap_err();
         assert_eq!(failure.code(), "HTTP_VALIDATION_001");
         assert!(failure.to_string().contains("column 7"), "{failure}");
     }

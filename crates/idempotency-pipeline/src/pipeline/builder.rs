@@ -25,12 +25,19 @@ pub struct PipelineBuilder {
 
 impl PipelineBuilder {
     pub(super) fn new() -> Self {
-        Self { steps: Vec::new(), has_tenant_resolver: false, catalogues: Catalogues::built_in() }
+        Self {
+            steps: Vec::new(),
+            has_tenant_resolver: false,
+            catalogues: Catalogues::built_in(),
+        }
     }
 
     /// Who finds out who is calling.
     pub fn authenticate(self, authenticator: impl Authenticator) -> Self {
-        self.step(Stage::Authenticate, Step::Authenticate(Box::new(authenticator)))
+        self.step(
+            Stage::Authenticate,
+            Step::Authenticate(Box::new(authenticator)),
+        )
     }
 
     /// Who finds out which tenant a call is for.
@@ -46,7 +53,10 @@ impl PipelineBuilder {
 
     /// What commits or rolls back around the handler.
     pub fn transaction(self, manager: impl TransactionManager) -> Self {
-        self.step(Stage::Transaction, Step::Transaction(TransactionStep::new(manager)))
+        self.step(
+            Stage::Transaction,
+            Step::Transaction(TransactionStep::new(manager)),
+        )
     }
 
     /// A step of your own, at the end of `stage` as registered so far.
@@ -79,7 +89,8 @@ impl PipelineBuilder {
         }
         // Decoding ends the Validate stage, and the Idempotency stage begins with its own step.
         self.steps.push((Stage::Validate, Step::Validate));
-        self.steps.insert(0, (Stage::Idempotency, Step::Idempotency(stage)));
+        self.steps
+            .insert(0, (Stage::Idempotency, Step::Idempotency(stage)));
         self.steps.sort_by_key(|(stage, _)| *stage);
         Pipeline(Arc::new(Shared {
             steps: self.steps.into_iter().map(|(_, step)| step).collect(),
@@ -93,6 +104,8 @@ impl PipelineBuilder {
 
 impl std::fmt::Debug for PipelineBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PipelineBuilder").field("steps", &self.steps.len()).finish_non_exhaustive()
+        f.debug_struct("PipelineBuilder")
+            .field("steps", &self.steps.len())
+            .finish_non_exhaustive()
     }
 }

@@ -134,10 +134,15 @@ impl Pipeline {
     pub async fn shutdown(&self) -> bool {
         self.0.tasks.close();
         let limit: Duration = self.0.settings.shutdown;
-        let ended = tokio::time::timeout(limit, self.0.tasks.wait()).await.is_ok();
+        let ended = tokio::time::timeout(limit, self.0.tasks.wait())
+            .await
+            .is_ok();
         self.0.cancellation.cancel();
         if !ended {
-            tracing::warn!(running = self.0.tasks.len(), "shutting down with work still running");
+            tracing::warn!(
+                running = self.0.tasks.len(),
+                "shutting down with work still running"
+            );
         }
         ended
     }
@@ -166,7 +171,9 @@ pub struct OperationInvoker {
 impl OperationInvoker {
     /// An invoker that passes `pipeline`.
     pub fn new(pipeline: &Pipeline) -> Self {
-        Self { pipeline: pipeline.clone() }
+        Self {
+            pipeline: pipeline.clone(),
+        }
     }
 
     /// Calls `operation` with a request in its codec and gives the response in its codec, the same

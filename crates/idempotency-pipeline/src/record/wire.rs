@@ -85,7 +85,10 @@ pub(super) fn completed(
     limit: u64,
 ) -> Bytes {
     let kept = size(outcome) <= limit;
-    let response = outcome.result().ok().and_then(|success| success.response.as_ref());
+    let response = outcome
+        .result()
+        .ok()
+        .and_then(|success| success.response.as_ref());
     let call = Call {
         operation,
         fingerprint: fingerprint.map(|fingerprint| fingerprint.as_bytes()),
@@ -93,7 +96,11 @@ pub(super) fn completed(
         rendering: outcome.rendering().filter(|_| kept).map(|answer| Answer {
             transport: &answer.transport,
             status: answer.status,
-            headers: answer.headers.iter().map(|(name, value)| (&**name, &**value)).collect(),
+            headers: answer
+                .headers
+                .iter()
+                .map(|(name, value)| (&**name, &**value))
+                .collect(),
             body: (response != Some(&answer.body)).then_some(&answer.body),
         }),
     };
@@ -126,7 +133,9 @@ fn size(outcome: &Outcome) -> u64 {
         Ok(success) => success.response.as_ref().map_or(0, Bytes::len),
         Err(_) => 0,
     };
-    let rendering = outcome.rendering().map_or(0, |rendering| rendering.body.len());
+    let rendering = outcome
+        .rendering()
+        .map_or(0, |rendering| rendering.body.len());
     response.max(rendering) as u64
 }
 
@@ -144,9 +153,11 @@ pub(super) fn decode(bytes: &Bytes) -> IdempotencyRecord {
             IdempotencyRecord::InProgress(ExecutionToken(token))
         }
         b'C' => match postcard::from_bytes::<Call<'_>>(rest) {
-            Ok(call) => call.into_owned(bytes).map_or(IdempotencyRecord::Opaque, |call| {
-                IdempotencyRecord::Completed(Box::new(call))
-            }),
+            Ok(call) => call
+                .into_owned(bytes)
+                .map_or(IdempotencyRecord::Opaque, |call| {
+                    IdempotencyRecord::Completed(Box::new(call))
+                }),
             Err(_) => IdempotencyRecord::Opaque,
         },
         _ => IdempotencyRecord::Opaque,
@@ -159,7 +170,11 @@ impl Call<'_> {
         let result = match self.result {
             None => None,
             Some(End::Failure(failure)) => Some(Err(failure.into_owned())),
-            Some(End::Success { status, response, location }) => Some(Ok(Success {
+            Some(End::Success {
+                status,
+                response,
+                location,
+            }) => Some(Ok(Success {
                 response: response.map(|response| record.slice_ref(response)),
                 status: status_from_wire(status)?,
                 location: location.map(str::to_owned),
@@ -199,7 +214,16 @@ fn transport_name(name: &str) -> Cow<'static, str> {
 }
 
 fn header_name(name: &str) -> Cow<'static, str> {
-    known(name, &["content-type", "location", "content-language", "retry-after", "etag"])
+    known(
+        name,
+        &[
+            "content-type",
+            "location",
+            "content-language",
+            "retry-after",
+            "etag",
+        ],
+    )
 }
 
 /// The usual names cost no allocation.
@@ -288,8 +312,13 @@ mod tests {
     #[test]
     fn p9_a_failure_keeps_its_code_parameters_and_rendering() {
         let failure = Failure::new("ORDERS_CONFLICT_001").with_parameter("name", "Unobtainium");
-        let bytes =
-            completed(ExecutionToken::generate(), Some("a"), None, &failure.clone().into(), 1024);
+        let bytes = completed(
+            ExecutionToken::generate(),
+            Some("a"),
+            None,
+            &failure.clone().into(),
+            1024,
+        );
         assert_eq!(completed_call(&bytes).result.unwrap().unwrap_err(), failure);
     }
 
@@ -315,7 +344,13 @@ mod tests {
 
     #[test]
     fn p11_a_record_of_an_unknown_format_is_opaque() {
-        let bytes = completed(ExecutionToken::generate(), Some("a"), None, &created(), 1024);
+        let bytes = completed(
+            ExecutionToken::generate(),
+            Some("a"),
+            None,
+            &created(),
+            1024,
+        );
         for (position, value) in [(0, b'Y'), (2, VERSION + 1), (3, b'Z')] {
             let mut changed = bytes.to_vec();
             changed[position] = value;

@@ -1,14 +1,17 @@
 //! P15: a graceful shutdown waits for the work, as long as it may.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use caching_abstractions::{ManualClock, seconds};
 use conformance::ReferenceStore;
-use idempotency_pipeline::{IdempotencyRecord, was_replayed};
+use idempotency_pipeline::{IdempotencyRecord, InvocationContext, Stage, was_replayed};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Fault, Fixture, Gate, Op, Order, create_order, gated_order, operation};
+use crate::support::{
+    Fault, Fixture, Gate, Op, Order, Step, Then, create_order, gated_order, operation,
+};
 
 /// Begins a call of nobody in particular and leaves at once.
 async fn abandon(fixture: &Fixture, gate: &Gate) {
@@ -166,4 +169,43 @@ fn p15_work_that_is_cut_leaves_its_marker_to_run_out() {
         clock.advance(seconds(60));
         fixture.call(&create, "a").await.unwrap();
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn p15_what_a_stage_left_for_the_work_lives_as_long_as_the_work() {
+    let permit = Arc::new(());
+    let taken = Arc::clone(&permit);
+    let takes = Step(move |context: &InvocationContext| {
+        context.extensions().insert(Arc::clone(&taken));
+        Then::Continue
+    });
+    let fixture = Fixture::built(|builder| builder.middleware(Stage::Authorize, takes));
+    let gate = Gate::new();
+    let held = Arc::strong_count(&permit);
+    abandon(&fixture, &gate).await;
+    assert_eq!(
+        Arc::strong_count(&permit),
+        held + 1,
+        "the caller has left, the permit has not"
+    );
+    gate.open();
+    assert!(fixture.pipeline.shutdown().await);
+    assert_eq!(Arc::strong_count(&permit), held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p15_a_provider_that_panics_at_the_end_is_an_internal_error_and_runs_nothing_twice() {
+    let fixture = Fixture::new();
+    let create = create_order(&fixture.runs);
+    fixture.store.next(Op::TryReplace, Fault::Panics);
+    assert_eq!(
+        fixture.refusal(&create, "a").await,
+        crate::support::INTERNAL
+    );
+    assert!(fixture.pipeline.shutdown().await);
+    assert_eq!(
+        fixture.refusal(&create, "a").await,
+        crate::support::IN_PROGRESS
+    );
+    assert_eq!(fixture.runs.count(), 1);
 }

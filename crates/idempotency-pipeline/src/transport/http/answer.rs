@@ -85,9 +85,10 @@ fn respond(rendering: Rendering, replay: Replay) -> Response {
     let headers = response.headers_mut();
     for (name, value) in rendering.headers {
         // Records come from a store that others may write to: what is no header is left out.
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::try_from(&*name), HeaderValue::from_maybe_shared(value))
-        {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::try_from(&*name),
+            HeaderValue::from_maybe_shared(value),
+        ) {
             headers.append(name, value);
         }
     }
@@ -118,11 +119,15 @@ fn log(context: &InvocationContext, error: &CachingError) {
 
 /// The caller's trace from `traceparent` (W3C), or a fresh one.
 fn trace_id(headers: &HeaderMap) -> String {
-    let given = headers.get("traceparent").and_then(|value| value.to_str().ok());
-    let given = given.and_then(|value| value.split('-').nth(1)).filter(|id| {
-        id.len() == 32
-            && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-            && id.bytes().any(|b| b != b'0')
-    });
+    let given = headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok());
+    let given = given
+        .and_then(|value| value.split('-').nth(1))
+        .filter(|id| {
+            id.len() == 32
+                && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+                && id.bytes().any(|b| b != b'0')
+        });
     given.map_or_else(|| format!("{:032x}", rand::random::<u128>()), str::to_owned)
 }

@@ -53,10 +53,13 @@ where
         let path = self.path_parameters(&mut parts).await;
         let query = parts.uri.query().unwrap_or_default();
         // Refusals up to here need nothing but the head of the request.
-        let head = self.baggage(&parts.headers).map_err(Failure::from).and_then(|baggage| {
-            let parameters = self.parameters(&path, query)?;
-            Ok((baggage, parameters))
-        });
+        let head = self
+            .baggage(&parts.headers)
+            .map_err(Failure::from)
+            .and_then(|baggage| {
+                let parameters = self.parameters(&path, query)?;
+                Ok((baggage, parameters))
+            });
         let (baggage, parameters) = match head {
             Ok(head) => head,
             Err(refusal) => return self.answers.refuse(&caller, &refusal),
@@ -79,9 +82,12 @@ where
             context.extensions().insert(PathParameters(path));
         }
         let renderer = Arc::clone(&self.renderer) as Arc<dyn Renderer>;
-        let completion =
-            self.pipeline.run(&context, &self.operation, request, Some(renderer)).await;
-        self.answers.completion(&context, &self.renderer, completion)
+        let completion = self
+            .pipeline
+            .run(&context, &self.operation, request, Some(renderer))
+            .await;
+        self.answers
+            .completion(&context, &self.renderer, completion)
     }
 
     /// The caller's baggage, with the key of the `Idempotency-Key` header where that is accepted.
@@ -90,7 +96,10 @@ where
         if !self.pipeline.settings().accept_idempotency_key_header {
             return Ok(baggage);
         }
-        let lines = headers.get_all(IDEMPOTENCY_KEY).iter().map(|line| line.as_bytes());
+        let lines = headers
+            .get_all(IDEMPOTENCY_KEY)
+            .iter()
+            .map(|line| line.as_bytes());
         baggage.reconcile(idempotency_key_header(lines)?)
     }
 
@@ -99,9 +108,10 @@ where
             return Vec::new();
         }
         match parts.extract::<RawPathParams>().await {
-            Ok(path) => {
-                path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-            }
+            Ok(path) => path
+                .iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
             // A path that is no UTF-8 after decoding names nothing.
             Err(_) => Vec::new(),
         }
@@ -120,8 +130,10 @@ where
         let query: Vec<(String, String)> = serde_urlencoded::from_str(query)
             .map_err(|error| Failure::malformed_request(error.to_string()))?;
         // What the path says cannot be said otherwise by the query.
-        let said: Vec<_> =
-            query.into_iter().filter(|(name, _)| path.iter().all(|(p, _)| p != name)).collect();
+        let said: Vec<_> = query
+            .into_iter()
+            .filter(|(name, _)| path.iter().all(|(p, _)| p != name))
+            .collect();
         parameters.extend(said);
         Ok(Some(parameters))
     }
@@ -144,7 +156,10 @@ where
 
 /// `application/json` or `…+json`, with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+    let Some(value) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
         return false;
     };
     let essence = value.split(';').next().unwrap_or_default().trim();

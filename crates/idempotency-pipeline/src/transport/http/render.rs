@@ -41,7 +41,10 @@ impl Renderer for HttpRenderer {
             }
         };
         let mut headers = Vec::with_capacity(2);
-        headers.push((Cow::Borrowed("content-type"), Bytes::from_static(b"application/json")));
+        headers.push((
+            Cow::Borrowed("content-type"),
+            Bytes::from_static(b"application/json"),
+        ));
         if let Some(location) = &success.location {
             headers.push((Cow::Borrowed("location"), Bytes::from(location.clone())));
         }
@@ -61,11 +64,17 @@ impl Renderer for HttpRenderer {
 /// A problem as an HTTP answer.
 pub(super) fn of_problem(problem: &Problem<'_>) -> Rendering {
     let mut headers = vec![
-        (Cow::Borrowed("content-type"), Bytes::from_static(Problem::CONTENT_TYPE.as_bytes())),
+        (
+            Cow::Borrowed("content-type"),
+            Bytes::from_static(Problem::CONTENT_TYPE.as_bytes()),
+        ),
         (Cow::Borrowed("content-language"), language(problem)),
     ];
     if let Some(seconds) = problem.retry_after_seconds() {
-        headers.push((Cow::Borrowed("retry-after"), Bytes::from(seconds.to_string())));
+        headers.push((
+            Cow::Borrowed("retry-after"),
+            Bytes::from(seconds.to_string()),
+        ));
     }
     Rendering {
         transport: Cow::Borrowed(TRANSPORT),

@@ -123,9 +123,10 @@ impl OperationRouter {
     /// problem.
     pub fn into_router(self) -> Router {
         let problems = Problems(self.answers);
-        self.router.method_not_allowed_fallback(move |request: Request| {
-            std::future::ready(problems.respond(&request, &Failure::method_not_allowed()))
-        })
+        self.router
+            .method_not_allowed_fallback(move |request: Request| {
+                std::future::ready(problems.respond(&request, &Failure::method_not_allowed()))
+            })
     }
 }
 
@@ -180,9 +181,7 @@ impl Problems {
         &self,
     ) -> impl Fn(Request) -> std::future::Ready<Response> + Clone + Send + Sync + 'static {
         let problems = self.clone();
-        move |request| {
-            std::future::ready(problems.respond(&request, &Failure::route_not_found()))
-        }
+        move |request| std::future::ready(problems.respond(&request, &Failure::route_not_found()))
     }
 }
 

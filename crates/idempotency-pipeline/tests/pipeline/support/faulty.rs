@@ -42,6 +42,8 @@ pub(crate) enum Fault {
     AskedTwice,
     /// The store has no room.
     Full,
+    /// The provider has a defect.
+    Panics,
     /// It waits at the gate, then is applied.
     HeldBefore(Gate),
     /// It is applied, then waits at the gate.
@@ -172,6 +174,7 @@ impl FaultyStore {
                 apply().await
             }
             Some(Fault::Full) => Err(full()),
+            Some(Fault::Panics) => panic!("the provider panicked on purpose"),
             Some(Fault::HeldBefore(gate)) => {
                 gate.pass().await;
                 apply().await
