@@ -20,9 +20,12 @@ const FLOORS: &[(&str, u8)] = &[
 /// Packages that test or build the others: they may depend on every floor, and no crate on them.
 const BESIDE: &[&str] = &["bench", "conformance", "e2e", "redis-support", "xtask"];
 
-/// The conformance suite: every provider may run it in its tests, so it knows the contract alone.
-const SUITE: &str = "conformance";
-const SUITE_KNOWS: &[&str] = &["caching-abstractions"];
+/// Those among them that a crate may use in its tests, and the only crates they know: were they
+/// to know more, a test would depend on floors above its own.
+const FOR_TESTS: &[(&str, &[&str])] = &[
+    ("conformance", &["caching-abstractions"]),
+    ("redis-support", &[]),
+];
 
 /// What the lowest floor may use of tokio outside its tests.
 const TOKIO_FEATURES: &[&str] = &["rt", "sync", "time"];
@@ -69,16 +72,26 @@ fn problems_of(package: &Package) -> Vec<String> {
 /// The rule for dependencies inside the workspace.
 fn own_crate(name: &str, dependency: &Dependency) -> Option<String> {
     let on = dependency.name.as_str();
-    let allowed = match (floor_of(name), floor_of(on)) {
-        _ if name == SUITE => SUITE_KNOWS.contains(&on) || !is_own(on),
-        (Some(own), Some(other)) => other < own,
-        (Some(_), None) if BESIDE.contains(&on) => on == SUITE && dependency.is_dev(),
+    let allowed = match (known_to(name), floor_of(name), floor_of(on)) {
+        (Some(known), ..) => known.contains(&on) || !is_own(on),
+        (None, Some(own), Some(other)) => other < own,
+        (None, Some(_), None) if BESIDE.contains(&on) => {
+            known_to(on).is_some() && dependency.is_dev()
+        }
         _ => true,
     };
     (!allowed).then(|| {
         let kind = dependency.kind.as_deref().unwrap_or("normal");
         format!("`{name}` depends on `{on}` ({kind}), which is no floor below its own")
     })
+}
+
+/// The crates that a package for tests may know; none for other packages.
+fn known_to(name: &str) -> Option<&'static [&'static str]> {
+    FOR_TESTS
+        .iter()
+        .find(|(package, _)| *package == name)
+        .map(|(_, known)| *known)
 }
 
 /// The rule for tokio on the lowest floor.
@@ -186,15 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn the_suite_is_for_tests_only_and_knows_the_contract_only() {
+    fn packages_for_tests_are_used_by_tests_only_and_know_little() {
         assert_clean("caching-inmemory", &[("conformance", "dev", &[])]);
         assert_clean("conformance", &[("caching-abstractions", "normal", &[])]);
         assert_clean("conformance", &[("tokio", "normal", &["full"])]);
+        assert_clean("caching-redis", &[("redis-support", "dev", &[])]);
         let says = "no floor below";
         assert_problem("caching-inmemory", &[("conformance", "normal", &[])], says);
         assert_problem("conformance", &[("caching-inmemory", "dev", &[])], says);
         assert_problem("conformance", &[("bench", "normal", &[])], says);
         assert_problem("caching-inmemory", &[("bench", "dev", &[])], says);
+        assert_problem("redis-support", &[("caching-redis", "dev", &[])], says);
     }
 
     #[test]
