@@ -1,4 +1,9 @@
 //! The list of cases is complete: what is written as a case is run.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "the whole program is test code"
+)]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -66,9 +66,11 @@ pub async fn e1_an_entry_without_an_expiration_takes_the_default(harness: &dyn S
 }
 
 pub async fn e1_the_default_can_be_configured(harness: &dyn StoreHarness) {
-    let mut setup = Setup::default();
-    let tick = harness.pace().tick;
-    setup.default_time_to_live = Some(TimeToLive::new(tick * 10).unwrap());
+    let default = TimeToLive::new(harness.pace().tick * 10).unwrap();
+    let setup = Setup {
+        default_time_to_live: Some(default),
+        ..Setup::default()
+    };
     let scene = Scene::start_with(harness, setup).await.unwrap();
     let store = scene.client().await;
     let names = create_all(&store, CacheEntryOptions::default()).await;

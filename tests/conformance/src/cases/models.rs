@@ -123,8 +123,10 @@ fn anything(lives: &Lives) -> BoxedStrategy<Operation> {
 
 /// The model of a store, and the clock that goes with the store's own.
 fn model(harness: &dyn StoreHarness) -> (ReferenceStore, ManualClock) {
-    let mut setup = Setup::default();
-    setup.default_time_to_live = TimeToLive::new(harness.default_time_to_live()).ok();
+    let setup = Setup {
+        default_time_to_live: TimeToLive::new(harness.default_time_to_live()).ok(),
+        ..Setup::default()
+    };
     let clock = ManualClock::new();
     (
         ReferenceStore::with_setup(Arc::new(clock.clone()), &setup),
@@ -176,18 +178,19 @@ pub async fn s1_random_operations_are_answered_as_by_the_model(harness: &dyn Sto
     let scene = Scene::start(harness).await;
     let store = scene.client().await;
     let lives = Lives::of(harness, &scene);
-    let tolerance = match lives.passing {
-        Some(_) => Duration::from_millis(1),
-        None => scene.ticks(20),
+    // In real time each call takes its time.
+    let (runs, tolerance) = match lives.passing {
+        Some(_) => (256, Duration::from_millis(1)),
+        None => (64, scene.ticks(20)),
     };
     let run = AtomicU64::new(0);
     explore(
-        256,
+        runs,
         prop::collection::vec(anything(&lives), 1..40),
-        |operations| {
+        async |operations: Vec<Operation>| {
             let area = format!("{}:", run.fetch_add(1, Ordering::Relaxed));
-            let work = both(&scene, &store, model(harness), &area, &operations);
-            for (operation, found, right) in Handle::current().block_on(work) {
+            let outcomes = both(&scene, &store, model(harness), &area, &operations).await;
+            for (operation, found, right) in outcomes {
                 prop_assert!(
                     alike(&found, &right, tolerance),
                     "{operation:?} answers {found:?} where {right:?} is right"
@@ -199,14 +202,19 @@ pub async fn s1_random_operations_are_answered_as_by_the_model(harness: &dyn Sto
 }
 
 /// Calls `test` with `cases` random values, and shows the smallest that fails.
-fn explore<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value) -> TestCaseResult) {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a case runs on a runtime with several threads and has one of them to itself"
+)]
+fn explore<S: Strategy>(cases: u32, strategy: S, test: impl AsyncFn(S::Value) -> TestCaseResult) {
     let config = ProptestConfig {
         cases,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    // Random values come from code that cannot wait, so it lends its thread.
-    let explored = tokio::task::block_in_place(|| TestRunner::new(config).run(&strategy, test));
+    let mut runner = TestRunner::new(config);
+    let wait = |value| Handle::current().block_on(test(value));
+    let explored = tokio::task::block_in_place(|| runner.run(&strategy, wait));
     if let Err(failure) = explored {
         panic!("{failure}");
     }
@@ -226,9 +234,9 @@ pub async fn s1_concurrent_operations_are_linearizable(harness: &dyn StoreHarnes
     let run = AtomicU64::new(0);
     let one = prop::collection::vec(on_one_key(1, &lives), 1..5);
     let each = [one.clone(), one.clone(), one];
-    explore(256, each, |operations| {
+    explore(256, each, async |operations: [Vec<Operation>; 3]| {
         let area = format!("{}:", run.fetch_add(1, Ordering::Relaxed));
-        let history = Handle::current().block_on(together(&clients, &area, operations));
+        let history = together(&clients, &area, operations).await;
         prop_assert!(is_linearizable(&history), "no order explains {history:#?}");
         Ok(())
     });

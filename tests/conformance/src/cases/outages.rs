@@ -1,10 +1,11 @@
 //! A store that cannot be reached (S3).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use caching_abstractions::{CacheItem, ErrorCode, Result};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
+use tokio::time::Instant;
 
 use crate::harness::{Gap, StoreHarness};
 use crate::scene::{

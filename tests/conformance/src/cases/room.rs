@@ -17,11 +17,13 @@ const FAR_TOO_MUCH: usize = 8 * MIB;
 
 /// A store with 1 MiB of room for each kind; none where the store cannot be full.
 async fn small(harness: &dyn StoreHarness) -> Option<Scene> {
-    let mut setup = Setup::default();
-    setup.budgets = Some(Budgets {
-        evictable_bytes: MIB as u64,
-        protected_bytes: MIB as u64,
-    });
+    let setup = Setup {
+        budgets: Some(Budgets {
+            evictable_bytes: MIB as u64,
+            protected_bytes: MIB as u64,
+        }),
+        ..Setup::default()
+    };
     let started = Scene::start_with(harness, setup).await;
     let scene = ability(harness, Gap::FullStore, started);
     if scene.is_none() {

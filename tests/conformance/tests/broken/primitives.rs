@@ -51,8 +51,7 @@ impl CacheStore for Broken {
         let value = self.value(value);
         match self.defect {
             Defect::SetKeepsOld => {
-                let stood = self.inner.get_or_add(key, value, options).await?;
-                return Ok(drop(stood));
+                return self.inner.get_or_add(key, value, options).await.map(drop);
             }
             Defect::SetTakesProtectedRoom => {
                 self.inner.remove(key).await?;
