@@ -105,14 +105,14 @@ fn part10_acquisitions_are_counted_by_outcome() {
     });
     for outcome in ["acquired", "held", "timeout", "unavailable", "refused"] {
         for name in [
-            "caching_lock_acquisitions_total",
-            "caching_lock_wait_seconds",
+            "xihan_caching_lock_acquisitions_total",
+            "xihan_caching_lock_wait_seconds",
         ] {
             let name = format!("{name}{{outcome={outcome}}}");
             assert_eq!(seen.get(&name), Some(&1), "{name} in {seen:?}");
         }
     }
-    assert_eq!(seen["caching_lock_hold_seconds{}"], 1);
+    assert_eq!(seen["xihan_caching_lock_hold_seconds{}"], 1);
     assert!(seen.keys().all(|name| !name.contains("secret")));
 }
 
@@ -135,9 +135,9 @@ fn part10_losses_and_late_and_failed_releases_are_counted_once() {
         failed.release().await.unwrap_err();
         failed.release().await.unwrap();
     });
-    assert_eq!(seen["caching_lock_losses_total{reason=taken}"], 1);
-    assert_eq!(seen["caching_lock_losses_total{reason=expired}"], 1);
-    assert_eq!(seen["caching_lock_late_releases_total{}"], 1);
-    assert_eq!(seen["caching_lock_failed_releases_total{}"], 1);
-    assert_eq!(seen["caching_lock_hold_seconds{}"], 3);
+    assert_eq!(seen["xihan_caching_lock_losses_total{reason=taken}"], 1);
+    assert_eq!(seen["xihan_caching_lock_losses_total{reason=expired}"], 1);
+    assert_eq!(seen["xihan_caching_lock_late_releases_total{}"], 1);
+    assert_eq!(seen["xihan_caching_lock_failed_releases_total{}"], 1);
+    assert_eq!(seen["xihan_caching_lock_hold_seconds{}"], 3);
 }
