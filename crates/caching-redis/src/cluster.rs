@@ -49,7 +49,9 @@ struct Range {
 impl Table {
     fn owner(&self, slot: u16) -> Option<&Arc<Link>> {
         let index = (*self.owners.get(usize::from(slot))?)?;
-        self.primaries.get(usize::from(index)).map(|primary| &primary.1)
+        self.primaries
+            .get(usize::from(index))
+            .map(|primary| &primary.1)
     }
 
     /// Every primary.
@@ -128,7 +130,12 @@ impl Cluster {
         let link = links.entry(address.clone()).or_insert_with(|| {
             let locator = Locator::Fixed(address.clone());
             let settings = self.settings.clone();
-            Arc::new(Link::new(locator, settings, Purpose::Commands, self.expected))
+            Arc::new(Link::new(
+                locator,
+                settings,
+                Purpose::Commands,
+                self.expected,
+            ))
         });
         Arc::clone(link)
     }
@@ -143,7 +150,8 @@ impl Cluster {
         if !Arc::ptr_eq(&table, known) {
             return Ok(table);
         }
-        if refreshed.is_some_and(|last| last.elapsed() < REFRESH_PAUSE) && !table.owners.is_empty() {
+        if refreshed.is_some_and(|last| last.elapsed() < REFRESH_PAUSE) && !table.owners.is_empty()
+        {
             return Ok(table);
         }
         let result = self.ask_all(&table).await;
@@ -244,7 +252,11 @@ impl Cluster {
 
 /// Reads the answer to `CLUSTER SLOTS`.
 fn ranges(reply: Reply, from: &Connection) -> Attempt<Vec<Range>> {
-    let index = |reply: Reply| Ok(usize::try_from(reply.number()?).unwrap_or(SLOTS).min(SLOTS - 1));
+    let index = |reply: Reply| {
+        Ok(usize::try_from(reply.number()?)
+            .unwrap_or(SLOTS)
+            .min(SLOTS - 1))
+    };
     let mut ranges = Vec::new();
     for range in reply.list()? {
         let mut parts = range.list()?.into_iter();

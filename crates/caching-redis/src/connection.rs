@@ -14,7 +14,9 @@ use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, ServerConfig, TcpConfig, TlsConnector,
 };
-use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Message, RespVersion, Value};
+use fred::types::{
+    Builder, ClusterHash, ConnectHandle, CustomCommand, Message, RespVersion, Value,
+};
 use futures_util::future::try_join_all;
 use futures_util::{FutureExt, poll};
 use tokio::sync::broadcast;
@@ -182,7 +184,10 @@ impl Connection {
         let named = request.script_called().map(|script| self.text(script));
         let (name, arguments) = request.on_the_wire(named);
         // The first poll queues it.
-        let _ = self.client.custom_raw(command(name), arguments).now_or_never();
+        let _ = self
+            .client
+            .custom_raw(command(name), arguments)
+            .now_or_never();
     }
 
     /// Has `request` executed on a node that is about to get its slot.
@@ -200,13 +205,19 @@ impl Connection {
             let _: Value = pair.custom(command(name), arguments).await?;
             Ok(())
         };
-        queued.await.map_err(|error: fred::error::Error| not_sent(&error))?;
+        queued
+            .await
+            .map_err(|error: fred::error::Error| not_sent(&error))?;
         let value = self.watched(pair.last::<Value>()).await?;
         Reply::from_value(value)
     }
 
     /// Has a command executed.
-    pub(crate) async fn execute(&self, name: &'static str, arguments: Vec<Value>) -> Attempt<Reply> {
+    pub(crate) async fn execute(
+        &self,
+        name: &'static str,
+        arguments: Vec<Value>,
+    ) -> Attempt<Reply> {
         let frame = self.watched(self.client.custom_raw(command(name), arguments));
         Reply::read(frame.await?)
     }
@@ -240,7 +251,9 @@ impl Connection {
             probe::WANTED => Some(probe::RUNNING),
             _ => Some(probe::NONE),
         };
-        let before = self.probe.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        let before = self
+            .probe
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
         before == Ok(probe::WANTED) && !self.is_closed()
     }
 
@@ -313,7 +326,11 @@ fn client(
         fail_fast: true,
         server: ServerConfig::new_centralized(address.host.clone(), address.port),
         username: settings.login.user.clone(),
-        password: settings.login.password.as_ref().map(|p| p.expose().to_owned()),
+        password: settings
+            .login
+            .password
+            .as_ref()
+            .map(|p| p.expose().to_owned()),
         database: (settings.database > 0).then_some(settings.database),
         tls: settings.tls.clone().map(Into::into),
         version: match purpose {

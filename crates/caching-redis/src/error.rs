@@ -136,7 +136,12 @@ const KINDS: &[(&str, RefusalKind)] = &[
 ];
 
 fn kind(text: &str) -> RefusalKind {
-    let of = |word: &str| KINDS.iter().find(|(name, _)| *name == word).map(|known| known.1);
+    let of = |word: &str| {
+        KINDS
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|known| known.1)
+    };
     let first = text.split_whitespace().next().unwrap_or_default();
     if let Some(kind) = of(first) {
         return kind;
@@ -163,7 +168,10 @@ fn without_arguments(text: &str) -> String {
         .min()
         .unwrap_or(text.len());
     let line = text[..end].lines().next().unwrap_or_default();
-    line.trim_end_matches([',', ' ', '.']).chars().take(200).collect()
+    line.trim_end_matches([',', ' ', '.'])
+        .chars()
+        .take(200)
+        .collect()
 }
 
 /// Where a fault happened: the operation, and the key where there is one.
@@ -177,11 +185,11 @@ impl Fault {
     /// The error that callers get.
     pub(crate) fn at(self, place: Place<'_>) -> CachingError {
         let error = match self {
-            Self::NotSent(cause) => CachingError::unavailable(format!(
-                "the redis store cannot be reached: {cause}"
-            ))
-            .certainly_not_sent()
-            .with_source(cause),
+            Self::NotSent(cause) => {
+                CachingError::unavailable(format!("the redis store cannot be reached: {cause}"))
+                    .certainly_not_sent()
+                    .with_source(cause)
+            }
             Self::Unknown(cause) => {
                 let detail = format!("the redis store did not answer: {cause}");
                 CachingError::unavailable(detail).with_source(cause)
@@ -237,18 +245,36 @@ mod tests {
     fn each_answer_has_its_code() {
         for (text, expected) in [
             ("WRONGTYPE Operation against a key", "CACHING_CONFLICT_004"),
-            ("ERR value is not an integer or out of range", "CACHING_CONFLICT_004"),
-            ("ERR increment or decrement would overflow", "CACHING_CONFLICT_004"),
-            ("OOM command not allowed when used memory", "CACHING_UNAVAILABLE_002"),
+            (
+                "ERR value is not an integer or out of range",
+                "CACHING_CONFLICT_004",
+            ),
+            (
+                "ERR increment or decrement would overflow",
+                "CACHING_CONFLICT_004",
+            ),
+            (
+                "OOM command not allowed when used memory",
+                "CACHING_UNAVAILABLE_002",
+            ),
             (
                 "ERR Error running script (call to f_12): @user_script:1: -OOM command",
                 "CACHING_UNAVAILABLE_002",
             ),
-            ("READONLY You can't write against a read", "CACHING_UNAVAILABLE_001"),
-            ("LOADING Redis is loading the dataset", "CACHING_UNAVAILABLE_001"),
+            (
+                "READONLY You can't write against a read",
+                "CACHING_UNAVAILABLE_001",
+            ),
+            (
+                "LOADING Redis is loading the dataset",
+                "CACHING_UNAVAILABLE_001",
+            ),
             ("CLUSTERDOWN The cluster is down", "CACHING_UNAVAILABLE_001"),
             ("MOVED 1 127.0.0.1:7000", "CACHING_UNAVAILABLE_001"),
-            ("NOPERM this user has no permissions", "CACHING_UNAVAILABLE_001"),
+            (
+                "NOPERM this user has no permissions",
+                "CACHING_UNAVAILABLE_001",
+            ),
             ("ERR anything", "CACHING_UNAVAILABLE_001"),
         ] {
             assert_eq!(code(text), expected, "{text}");
@@ -276,7 +302,10 @@ mod tests {
     #[test]
     fn a_redirection_names_its_target() {
         let target = |text| Refusal::new(text).target().map(|(h, p)| (h.to_owned(), p));
-        assert_eq!(target("MOVED 866 10.0.0.1:7001"), Some(("10.0.0.1".into(), 7001)));
+        assert_eq!(
+            target("MOVED 866 10.0.0.1:7001"),
+            Some(("10.0.0.1".into(), 7001))
+        );
         assert_eq!(target("ASK 866 ::1:7001"), Some(("::1".into(), 7001)));
         assert_eq!(target("MOVED 866 :7001"), Some((String::new(), 7001)));
         assert_eq!(target("MOVED"), None);

@@ -124,8 +124,24 @@ mod tests {
     use std::collections::HashSet;
 
     const ODD: &[&str] = &[
-        "a", "lock:report", "{a}b", "x{a}y{b}", "}{", "a}b", "{}x", "{}", "{", "}", "{{a}}",
-        "a{b", "a{}b{c}", "{a", "a}", "é{ü}", "%", "\u{1f512}",
+        "a",
+        "lock:report",
+        "{a}b",
+        "x{a}y{b}",
+        "}{",
+        "a}b",
+        "{}x",
+        "{}",
+        "{",
+        "}",
+        "{{a}}",
+        "a{b",
+        "a{}b{c}",
+        "{a",
+        "a}",
+        "é{ü}",
+        "%",
+        "\u{1f512}",
     ];
 
     #[test]
@@ -138,9 +154,21 @@ mod tests {
             let digits = format!("{number:o}");
             let name: String = digits
                 .chars()
-                .map(|digit| if digit == '0' { '{' } else if digit == '1' { '}' } else { digit })
+                .map(|digit| {
+                    if digit == '0' {
+                        '{'
+                    } else if digit == '1' {
+                        '}'
+                    } else {
+                        digit
+                    }
+                })
                 .collect();
-            assert_eq!(slot(&fence(name.as_bytes())), slot(name.as_bytes()), "{name}");
+            assert_eq!(
+                slot(&fence(name.as_bytes())),
+                slot(name.as_bytes()),
+                "{name}"
+            );
         }
     }
 

@@ -12,7 +12,10 @@ pub(crate) enum Locator {
     /// It is always there; a name is resolved anew each time.
     Fixed(Address),
     /// Any of these will do; each is tried in turn.
-    AnyOf { addresses: Vec<Address>, next: usize },
+    AnyOf {
+        addresses: Vec<Address>,
+        next: usize,
+    },
     /// Sentinels know. The one that answered last is asked first the next time, unless what it
     /// said was of no use.
     Sentinels {

@@ -112,9 +112,8 @@ fn read(settings: &RedisSettings) -> Result<(Target, ConnectionSettings), Vec<As
     let target = match Target::parse(url.expose()) {
         Ok(target) => target,
         Err(found) => {
-            let problem = |found: crate::url::UrlProblem| {
-                AssemblyProblem::new(URL, found.rule, found.remedy)
-            };
+            let problem =
+                |found: crate::url::UrlProblem| AssemblyProblem::new(URL, found.rule, found.remedy);
             problems.extend(found.into_iter().map(problem));
             return Err(problems);
         }

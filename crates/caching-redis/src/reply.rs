@@ -72,14 +72,15 @@ impl Reply {
             Self::Number(number) => Ok(number),
             Self::Bytes(bytes) => {
                 let text = std::str::from_utf8(&bytes).ok();
-                text.and_then(|text| text.parse().ok()).ok_or_else(unexpected)
+                text.and_then(|text| text.parse().ok())
+                    .ok_or_else(unexpected)
             }
             _ => Err(unexpected()),
         }
     }
 
     /// Whether something was done: a number other than 0.
-    pub(crate) fn is_done(self) -> Attempt<bool> {
+    pub(crate) fn into_flag(self) -> Attempt<bool> {
         self.number().map(|number| number != 0)
     }
 

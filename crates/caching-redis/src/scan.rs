@@ -107,7 +107,11 @@ impl Listing {
         ];
         let (reply, connection) = self.wire.call_on(node, "SCAN", arguments).await?;
         let run_id = connection.info.run_id.clone();
-        if round.run_id.as_ref().is_some_and(|before| *before != run_id) {
+        if round
+            .run_id
+            .as_ref()
+            .is_some_and(|before| *before != run_id)
+        {
             round.is_disturbed = true;
         }
         round.run_id = Some(run_id);
@@ -171,7 +175,10 @@ impl Listing {
         }
         let mut layout = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let (reply, _) = self.wire.call_on(node, "CLUSTER", vec!["NODES".into()]).await?;
+            let (reply, _) = self
+                .wire
+                .call_on(node, "CLUSTER", vec!["NODES".into()])
+                .await?;
             let text = reply.text()?;
             let own = text.lines().find(|line| line.contains("myself"));
             let mut fields = own.unwrap_or_default().split(' ');

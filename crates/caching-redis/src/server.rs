@@ -175,7 +175,10 @@ mod tests {
             ..PLAIN
         };
         assert!(node.check(cluster).is_ok());
-        assert!(matches!(info(&[]).check(cluster), Err(Mismatch::Lasting(_))));
+        assert!(matches!(
+            info(&[]).check(cluster),
+            Err(Mismatch::Lasting(_))
+        ));
         let replica = info(&["role:slave"]);
         assert!(matches!(replica.check(PLAIN), Err(Mismatch::Passing(_))));
     }

@@ -47,11 +47,7 @@ const BATCH: usize = 1000;
 const LEAST_RETENTION: Duration = hours(24);
 
 impl RedisStore {
-    pub(crate) fn new(
-        wire: Wire,
-        keyspace: Keyspace,
-        default_time_to_live: TimeToLive,
-        ) -> Self {
+    pub(crate) fn new(wire: Wire, keyspace: Keyspace, default_time_to_live: TimeToLive) -> Self {
         Self(Arc::new(Inner {
             wire: Arc::new(wire),
             keyspace,
@@ -95,6 +91,25 @@ impl Inner {
         self.wire.call(request, repeat).await
     }
 
+    /// Calls a request that may need more room than there is.
+    ///
+    /// A full server refuses before it looks, also where the room is taken by an expired entry of
+    /// the same key, which is invisible (E4). Looking at the key frees that room.
+    async fn write(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
+        let result = self.call(request, repeat).await;
+        match result {
+            Err(fault) if is_full(&fault) => {
+                let key = Bytes::copy_from_slice(request.slot_key());
+                let look = Request::command("EXISTS", key);
+                if self.call(&look, Repeat::Safely).await?.into_flag()? {
+                    return Err(fault);
+                }
+                self.call(request, repeat).await
+            }
+            other => other,
+        }
+    }
+
     /// Calls one request per key, all at once, and gives the answers in their order.
     async fn call_all(
         &self,
@@ -104,7 +119,7 @@ impl Inner {
     ) -> Result<Vec<Reply>> {
         let mut replies = Vec::with_capacity(requests.len());
         for some in requests.chunks(BATCH) {
-            let calls = some.iter().map(|(_, request)| self.call(request, repeat));
+            let calls = some.iter().map(|(_, request)| self.write(request, repeat));
             for (reply, (key, _)) in join_all(calls).await.into_iter().zip(some) {
                 replies.push(reply.map_err(|fault| fault.at(place(operation, key)))?);
             }
@@ -149,7 +164,7 @@ impl Inner {
         let entry = self.entry(value, options);
         let stored = self.keyspace.stored(key);
         let request = Request::set_or_get(stored, entry.stored, entry.life);
-        match self.call(&request, Repeat::Never).await {
+        match self.write(&request, Repeat::Never).await {
             Ok(reply) => Ok(reply.value()?.map(|stored| value::read(stored).value)),
             Err(fault) if is_full(&fault) => match self.standing(key).await? {
                 Some(stands) => Ok(Some(stands)),
@@ -166,11 +181,11 @@ impl Inner {
         options: CacheEntryOptions,
     ) -> Attempt<bool> {
         let request = self.set_request(key, value, options).with("NX");
-        match self.call(&request, Repeat::Never).await {
+        match self.write(&request, Repeat::Never).await {
             Ok(reply) => Ok(reply != Reply::Nil),
             Err(fault) if is_full(&fault) => {
                 let exists = Request::command("EXISTS", self.keyspace.stored(key));
-                if self.call(&exists, Repeat::Safely).await?.is_done()? {
+                if self.call(&exists, Repeat::Safely).await?.into_flag()? {
                     Ok(false)
                 } else {
                     Err(fault)
@@ -186,7 +201,9 @@ impl Inner {
         let watchers = self.watchers.get_or_init(new).await;
         let limit = self.wire.limit();
         let watch = tokio::time::timeout(limit, watchers.watch(channel));
-        watch.await.unwrap_or_else(|_| Err(Fault::not_answered(limit)))
+        watch
+            .await
+            .unwrap_or_else(|_| Err(Fault::not_answered(limit)))
     }
 
     async fn time_to_live(&self, key: &CacheKey) -> Attempt<Option<Duration>> {
@@ -202,7 +219,9 @@ impl Inner {
 
     async fn ping(&self) -> Attempt<()> {
         let links = self.wire.primaries().await?;
-        let pings = links.iter().map(|link| self.wire.call_on(link, "PING", Vec::new()));
+        let pings = links
+            .iter()
+            .map(|link| self.wire.call_on(link, "PING", Vec::new()));
         for answer in join_all(pings).await {
             answer?;
         }
@@ -225,7 +244,9 @@ fn fencing_number(reply: Reply) -> Attempt<Option<u64>> {
     let Some(text) = reply.value()? else {
         return Ok(None);
     };
-    let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+    let number = std::str::from_utf8(&text)
+        .ok()
+        .and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(unexpected)
 }
 
@@ -253,7 +274,10 @@ impl CacheStore for RedisStore {
     async fn get_many(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>> {
         let request = |key| (key, Request::command("GET", self.0.keyspace.stored(key)));
         let requests = keys.iter().map(request).collect();
-        let replies = self.0.call_all("get_many", requests, Repeat::Safely).await?;
+        let replies = self
+            .0
+            .call_all("get_many", requests, Repeat::Safely)
+            .await?;
         let read = |(reply, key): (Reply, &CacheKey)| {
             let stored = reply.value().map_err(at("get_many", key))?;
             Ok(stored.map(|stored| self.0.read(key, stored)))
@@ -263,15 +287,19 @@ impl CacheStore for RedisStore {
 
     async fn set(&self, key: &CacheKey, value: Bytes, options: CacheEntryOptions) -> Result<()> {
         let request = self.0.set_request(key, value, options);
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let reply = self.0.write(&request, Repeat::Never).await;
         reply.map(drop).map_err(at("set", key))
     }
 
     async fn set_many(&self, items: &[CacheItem]) -> Result<()> {
         let request = |item: &'_ CacheItem| {
-            self.0.set_request(&item.key, item.value.clone(), item.options)
+            self.0
+                .set_request(&item.key, item.value.clone(), item.options)
         };
-        let requests = items.iter().map(|item| (&item.key, request(item))).collect();
+        let requests = items
+            .iter()
+            .map(|item| (&item.key, request(item)))
+            .collect();
         let replies = self.0.call_all("set_many", requests, Repeat::Never).await;
         replies.map(drop)
     }
@@ -309,14 +337,17 @@ impl CacheStore for RedisStore {
             .with(entry.stored)
             .with_millis(entry.life);
         let reply = self.0.call(&request, Repeat::Never).await;
-        reply.and_then(Reply::is_done).map_err(at("try_replace", key))
+        reply
+            .and_then(Reply::into_flag)
+            .map_err(at("try_replace", key))
     }
 
     async fn try_remove(&self, key: &CacheKey, expected: &[u8]) -> Result<bool> {
-        let request =
-            Request::script(Script::Remove, [self.0.keyspace.stored(key)]).with(expected);
+        let request = Request::script(Script::Remove, [self.0.keyspace.stored(key)]).with(expected);
         let reply = self.0.call(&request, Repeat::Never).await;
-        reply.and_then(Reply::is_done).map_err(at("try_remove", key))
+        reply
+            .and_then(Reply::into_flag)
+            .map_err(at("try_remove", key))
     }
 
     async fn try_extend(
@@ -332,7 +363,9 @@ impl CacheStore for RedisStore {
             .with_millis(time_to_live.as_millis())
             .with_millis(retention(time_to_live));
         let reply = self.0.call(&request, Repeat::Never).await;
-        reply.and_then(Reply::is_done).map_err(at("try_extend", key))
+        reply
+            .and_then(Reply::into_flag)
+            .map_err(at("try_extend", key))
     }
 
     async fn try_lease(
@@ -347,7 +380,7 @@ impl CacheStore for RedisStore {
             .with(token.as_bytes())
             .with_millis(time_to_live.as_millis())
             .with_millis(retention(time_to_live));
-        let reply = self.0.call(&request, Repeat::Safely).await;
+        let reply = self.0.write(&request, Repeat::Safely).await;
         reply.and_then(fencing_number).map_err(at("try_lease", key))
     }
 
@@ -376,7 +409,7 @@ impl CacheStore for RedisStore {
             .with(token.as_bytes())
             .with(channel);
         let reply = self.0.call(&request, Repeat::Never).await;
-        reply.and_then(Reply::is_done).map_err(at("release", key))
+        reply.and_then(Reply::into_flag).map_err(at("release", key))
     }
 
     async fn watch(&self, key: &CacheKey) -> Result<WakeHints> {
@@ -386,14 +419,18 @@ impl CacheStore for RedisStore {
     async fn remove(&self, key: &CacheKey) -> Result<bool> {
         let request = Request::command("DEL", self.0.keyspace.stored(key));
         let reply = self.0.call(&request, Repeat::Never).await;
-        reply.and_then(Reply::is_done).map_err(at("remove", key))
+        reply.and_then(Reply::into_flag).map_err(at("remove", key))
     }
 
     async fn remove_many(&self, keys: &[CacheKey]) -> Result<Vec<bool>> {
         let request = |key| (key, Request::command("DEL", self.0.keyspace.stored(key)));
         let requests = keys.iter().map(request).collect();
-        let replies = self.0.call_all("remove_many", requests, Repeat::Never).await?;
-        let done = |(reply, key): (Reply, &CacheKey)| reply.is_done().map_err(at("remove_many", key));
+        let replies = self
+            .0
+            .call_all("remove_many", requests, Repeat::Never)
+            .await?;
+        let done =
+            |(reply, key): (Reply, &CacheKey)| reply.into_flag().map_err(at("remove_many", key));
         replies.into_iter().zip(keys).map(done).collect()
     }
 
@@ -408,12 +445,15 @@ impl CacheStore for RedisStore {
             .with(delta)
             .with_millis(entry.life)
             .with(entry.stored);
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let reply = self.0.write(&request, Repeat::Never).await;
         reply.and_then(Reply::number).map_err(at("increment", key))
     }
 
     async fn time_to_live(&self, key: &CacheKey) -> Result<Option<Duration>> {
-        self.0.time_to_live(key).await.map_err(at("time_to_live", key))
+        self.0
+            .time_to_live(key)
+            .await
+            .map_err(at("time_to_live", key))
     }
 
     fn keys(&self, prefix: &str) -> BoxStream<'static, Result<CacheKey>> {

@@ -124,7 +124,11 @@ fn identity(settings: &RedisSettings, problems: &mut Vec<AssemblyProblem>) -> Op
         }
         (None, Some(_)) => {
             let rule = "it is not set and ClientKeyFile is";
-            problems.push(AssemblyProblem::new(CERTIFICATE, rule, "set both, or neither"));
+            problems.push(AssemblyProblem::new(
+                CERTIFICATE,
+                rule,
+                "set both, or neither",
+            ));
             return None;
         }
     };

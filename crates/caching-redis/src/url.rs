@@ -87,7 +87,8 @@ enum Kind {
 
 const SCHEMES: &str = "redis://, rediss://, redis-cluster://, rediss-cluster://, \
                        redis-sentinel:// or rediss-sentinel://";
-const ENCODE: &str = "write each of / ? # @ : % in the user and the password as %2F %3F %23 %40 %3A %25";
+const ENCODE: &str =
+    "write each of / ? # @ : % in the user and the password as %2F %3F %23 %40 %3A %25";
 
 impl Target {
     /// Reads a URL.
@@ -253,8 +254,12 @@ fn decode(text: &str) -> Result<String, UrlProblem> {
         };
         bytes.push(u8::try_from(high * 16 + low).map_err(|_| wrong())?);
     }
-    String::from_utf8(bytes)
-        .map_err(|_| problem("a percent-encoded part of it is no UTF-8", "encode it as UTF-8"))
+    String::from_utf8(bytes).map_err(|_| {
+        problem(
+            "a percent-encoded part of it is no UTF-8",
+            "encode it as UTF-8",
+        )
+    })
 }
 
 fn address(text: &str, default_port: u16) -> Result<Address, UrlProblem> {
@@ -294,9 +299,9 @@ fn address(text: &str, default_port: u16) -> Result<Address, UrlProblem> {
     }
     let port = match port {
         None => default_port,
-        Some(port) => number(port).filter(|&port| port > 0).ok_or_else(|| {
-            problem("its port is no number from 1 to 65535", "write HOST:PORT")
-        })?,
+        Some(port) => number(port)
+            .filter(|&port| port > 0)
+            .ok_or_else(|| problem("its port is no number from 1 to 65535", "write HOST:PORT"))?,
     };
     Ok(Address {
         host: host.to_owned(),
@@ -384,7 +389,11 @@ impl Query {
             }
             _ => {
                 let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-                let shown = if name.chars().all(is_plain) { name } else { "***" };
+                let shown = if name.chars().all(is_plain) {
+                    name
+                } else {
+                    "***"
+                };
                 return Err(problem(
                     format!("its parameter `{shown}` would be ignored"),
                     match kind {

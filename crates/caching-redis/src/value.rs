@@ -81,7 +81,11 @@ mod tests {
     #[test]
     fn a_plain_value_that_looks_sliding_comes_back_plain() {
         let tricky = sliding(b"v", TimeToLive::MAX);
-        for value in [tricky, text(MARK), text(b"\xffxhslid\x01more than a header")] {
+        for value in [
+            tricky,
+            text(MARK),
+            text(b"\xffxhslid\x01more than a header"),
+        ] {
             let stored = plain(value.clone());
             assert_ne!(stored, value);
             assert_eq!(read(stored.clone()).value, value);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use caching_abstractions::{CacheKey, CacheStore, KeyPrefix, TimeToLive};
+use caching_abstractions::{CacheKey, CacheStore, KeyPrefix, TimeToLive, milliseconds};
 use conformance::{Gap, Pace, RunningStore, Setup, StoreHarness};
 use redis_support::{Fault, Proxy, Server};
 
@@ -33,13 +33,18 @@ impl StoreHarness for Standalone {
     }
 
     fn pace(&self) -> Pace {
-        Pace::networked()
+        Pace {
+            tick: milliseconds(125),
+            ..Pace::networked()
+        }
     }
 
     async fn start(&self, setup: Setup) -> Result<Box<dyn RunningStore>, Gap> {
-        let own = setup
-            .budgets
-            .map(|budgets| full_at(budgets.protected_bytes));
+        let own = setup.budgets.map(|budgets| {
+            let server = Server::with(&support::SMALL);
+            support::limit(&server, budgets.protected_bytes);
+            server
+        });
         let database = match own {
             Some(_) => 0,
             None => DATABASES.fetch_add(1, Ordering::Relaxed),
@@ -55,21 +60,6 @@ impl StoreHarness for Standalone {
     }
 }
 
-/// A server that has room for `bytes` and never evicts.
-fn full_at(bytes: u64) -> Server {
-    let server = Server::with(&[("maxmemory-policy", "noeviction")]);
-    let mut raw = server.raw();
-    let memory = raw.command(&["INFO", "memory"]).text();
-    let used = memory
-        .lines()
-        .find_map(|line| line.strip_prefix("used_memory:"));
-    let used: u64 = used.and_then(|used| used.trim().parse().ok()).unwrap();
-    // The connections of the case need some as well.
-    let limit = (used + bytes + 256 * 1024).to_string();
-    raw.command(&["CONFIG", "SET", "maxmemory", &limit]);
-    server
-}
-
 impl Running {
     fn server(&self) -> &Server {
         self.own.as_ref().unwrap_or(&SHARED)
@@ -80,7 +70,11 @@ impl Running {
 impl RunningStore for Running {
     async fn client(&self, prefix: Option<&KeyPrefix>) -> Arc<dyn CacheStore> {
         let url = format!("{}/{}", self.proxy.url(), self.database);
-        support::client(&url, prefix, self.default_time_to_live).await
+        let client = support::client(&url, prefix, self.default_time_to_live).await;
+        if self.own.is_some() {
+            support::warm(&*client).await;
+        }
+        client
     }
 
     /// Another server takes its place, which is what clients see of one that comes back empty.
@@ -94,6 +88,7 @@ impl RunningStore for Running {
     async fn plant_foreign_value(&self, key: &CacheKey) -> Result<(), Gap> {
         let mut raw = self.server().raw();
         raw.command(&["SELECT", &self.database.to_string()]);
+        raw.command(&["DEL", key.as_str()]);
         let answer = raw.command(&["RPUSH", key.as_str(), "a", "b"]);
         assert_eq!(answer.text(), "2");
         Ok(())

@@ -1,30 +1,46 @@
 //! A Cluster of three primaries.
 
-use crate::{Raw, Server, free_port, wait_until};
+use crate::{Fault, Proxy, Raw, Server, free_port, wait_until};
 
 const SLOTS: u16 = 16384;
 
-/// Three primaries that share the slots.
+/// Three primaries, each behind a proxy that all clients are told to use.
 #[derive(Debug)]
 pub struct Cluster {
     servers: Vec<Server>,
+    proxies: Vec<Proxy>,
 }
 
 impl Cluster {
+    /// Three primaries that share the slots.
+    pub fn start() -> Self {
+        Self::with(&[], share)
+    }
+
+    /// Three primaries of which the first has all slots, with more settings.
+    pub fn with_all_slots_at_one(settings: &[(&str, &str)]) -> Self {
+        Self::with(settings, |index| (index == 0).then_some((0, SLOTS - 1)))
+    }
+
     /// Starts the servers and waits until each says that the Cluster is whole.
     ///
     /// # Panics
     /// If that does not come about soon.
-    pub fn start() -> Self {
-        let servers: Vec<Server> = (0..3).map(|_| Self::node()).collect();
-        let ports: Vec<u16> = servers.iter().map(Server::port).collect();
+    fn with(settings: &[(&str, &str)], share: impl Fn(usize) -> Option<(u16, u16)>) -> Self {
+        let servers: Vec<Server> = (0..3).map(|_| Self::node(settings)).collect();
+        let mut proxies = Vec::new();
         for (index, server) in servers.iter().enumerate() {
+            let proxy = Proxy::start(server.port());
             let mut raw = server.raw();
+            let port = proxy.port().to_string();
+            raw.command(&["CONFIG", "SET", "cluster-announce-port", &port]);
+            proxies.push(proxy);
             let epoch = (index + 1).to_string();
             raw.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
-            let (first, last) = share(index);
-            let range = [first.to_string(), last.to_string()];
-            raw.command(&["CLUSTER", "ADDSLOTSRANGE", &range[0], &range[1]]);
+            if let Some((first, last)) = share(index) {
+                let range = [first.to_string(), last.to_string()];
+                raw.command(&["CLUSTER", "ADDSLOTSRANGE", &range[0], &range[1]]);
+            }
         }
         for server in &servers[1..] {
             let bus = bus_port(server).to_string();
@@ -32,20 +48,59 @@ impl Cluster {
             let mut first = servers[0].raw();
             first.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
-        for port in ports {
-            wait_until("the cluster is whole", || is_whole(port, 3));
-        }
-        Self { servers }
+        let cluster = Self { servers, proxies };
+        cluster.await_whole();
+        cluster
     }
 
-    fn node() -> Server {
+    /// Waits until each node says that the Cluster is whole and how to reach all others.
+    pub fn await_whole(&self) {
+        for server in &self.servers {
+            wait_until("the cluster is whole", || {
+                is_whole(server.port(), self.servers.len()) && self.is_announced(server)
+            });
+        }
+    }
+
+    fn is_announced(&self, by: &Server) -> bool {
+        let nodes = by.raw().command(&["CLUSTER", "NODES"]).text();
+        let is_told = |proxy: &Proxy| nodes.contains(&format!(":{}@", proxy.port()));
+        self.proxies.iter().all(is_told)
+    }
+
+    fn node(settings: &[(&str, &str)]) -> Server {
         let bus = free_port().to_string();
-        Server::with(&[
+        let mut all = vec![
             ("cluster-enabled", "yes"),
             ("cluster-config-file", "nodes.conf"),
             ("cluster-node-timeout", "2000"),
             ("cluster-port", &bus),
-        ])
+        ];
+        all.extend_from_slice(settings);
+        Server::with(&all)
+    }
+
+    /// Makes a fault between clients and all nodes; the nodes go on seeing each other.
+    pub fn set(&self, fault: Fault) {
+        for proxy in &self.proxies {
+            proxy.set(fault);
+        }
+    }
+
+    /// Ends all nodes and starts them again without their data.
+    ///
+    /// # Panics
+    /// If they do not find each other again.
+    pub fn restart_empty(&mut self) {
+        for server in &mut self.servers {
+            server.restart();
+        }
+        for (server, proxy) in self.servers.iter().zip(&self.proxies) {
+            let port = proxy.port().to_string();
+            let mut raw = server.raw();
+            raw.command(&["CONFIG", "SET", "cluster-announce-port", &port]);
+        }
+        self.await_whole();
     }
 
     /// The primaries.
@@ -60,7 +115,7 @@ impl Cluster {
 
     /// A URL that names the first two primaries.
     pub fn url(&self) -> String {
-        let [first, second] = [self.servers[0].port(), self.servers[1].port()];
+        let [first, second] = [self.proxies[0].port(), self.proxies[1].port()];
         format!("redis-cluster://127.0.0.1:{first}?node=127.0.0.1:{second}")
     }
 
@@ -76,8 +131,8 @@ impl Cluster {
             let bounds: (u16, u16) = (bounds.0.parse().unwrap(), bounds.1.parse().unwrap());
             if (bounds.0..=bounds.1).contains(&slot) {
                 let port = range[2].clone().list()[1].text();
-                let at = |server: &Server| server.port().to_string() == port;
-                return self.servers.iter().position(at).expect("one of ours");
+                let at = |proxy: &Proxy| proxy.port().to_string() == port;
+                return self.proxies.iter().position(at).expect("one of ours");
             }
         }
         panic!("nobody has slot {slot}");
@@ -136,13 +191,13 @@ impl Cluster {
 }
 
 /// The slots of the primary `index` at the start.
-fn share(index: usize) -> (u16, u16) {
+fn share(index: usize) -> Option<(u16, u16)> {
     let third = SLOTS / 3;
-    match index {
+    Some(match index {
         0 => (0, third),
         1 => (third + 1, 2 * third),
         _ => (2 * third + 1, SLOTS - 1),
-    }
+    })
 }
 
 fn bus_port(server: &Server) -> u16 {

@@ -135,7 +135,8 @@ impl Shared {
     fn await_passage(&self) {
         let mut fault = self.fault.lock();
         while *fault == Fault::Hang && !self.has_ended() {
-            self.changed.wait_for(&mut fault, Duration::from_millis(100));
+            self.changed
+                .wait_for(&mut fault, Duration::from_millis(100));
         }
     }
 }
@@ -170,7 +171,8 @@ fn serve(shared: &Arc<Shared>, client: TcpStream) {
         return;
     }
     let _ = client.set_nonblocking(false);
-    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.upstream.load(Ordering::SeqCst))) else {
+    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.upstream.load(Ordering::SeqCst)))
+    else {
         return;
     };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));

@@ -5,13 +5,14 @@ use std::process::Child;
 use tempfile::TempDir;
 
 use crate::process::start;
-use crate::{Raw, Server, free_port, wait_until};
+use crate::{Fault, Proxy, Raw, Server, free_port, wait_until};
 
 /// One primary, two replicas and three sentinels.
 #[derive(Debug)]
 pub struct SentinelGroup {
     servers: Vec<Server>,
     sentinels: Vec<Sentinel>,
+    proxy: Proxy,
 }
 
 #[derive(Debug)]
@@ -25,17 +26,19 @@ impl SentinelGroup {
     /// The name the sentinels know the primary by.
     pub const SERVICE: &'static str = "shared-store";
 
-    /// Starts the group and waits until the sentinels know each other and both replicas.
+    /// Starts the group and waits until the sentinels know each other and both replicas. They take
+    /// a primary for lost that does not answer them for so many milliseconds.
+    ///
+    /// The sentinels and the clients see the first primary through a proxy.
     ///
     /// # Panics
     /// If that does not come about soon.
-    pub fn start() -> Self {
-        let primary = Server::with(&[("repl-diskless-sync-delay", "0")]);
+    pub fn start(lost_after: u32) -> Self {
+        let common = [("repl-diskless-sync-delay", "0"), ("databases", "256")];
+        let primary = Server::with(&common);
+        let proxy = Proxy::start(primary.port());
         let of = format!("127.0.0.1 {}", primary.port());
-        let settings = [
-            ("replicaof", of.as_str()),
-            ("repl-diskless-sync-delay", "0"),
-        ];
+        let settings = [("replicaof", of.as_str()), common[0], common[1]];
         let replicas = [Server::with(&settings), Server::with(&settings)];
         for replica in &replicas {
             wait_until("a replica is in step", || {
@@ -43,11 +46,13 @@ impl SentinelGroup {
                 info.contains("master_link_status:up")
             });
         }
-        let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(primary.port())).collect();
+        let watch = |_| Sentinel::start(proxy.port(), lost_after);
+        let sentinels: Vec<_> = (0..3).map(watch).collect();
         let [first, second] = replicas;
         let group = Self {
             servers: vec![primary, first, second],
             sentinels,
+            proxy,
         };
         for sentinel in &group.sentinels {
             wait_until("the sentinels know each other", || sentinel.knows_all());
@@ -55,14 +60,36 @@ impl SentinelGroup {
         group
     }
 
-    /// A URL that names all three sentinels.
-    pub fn url(&self) -> String {
+    /// The URL of the primary in the database `database`.
+    pub fn url(&self, database: u8) -> String {
+        self.url_of(Self::SERVICE, database)
+    }
+
+    /// The URL of the primary that the sentinels watch by the name `service`.
+    pub fn url_of(&self, service: &str, database: u8) -> String {
         let [a, b, c] = [0, 1, 2].map(|index| self.sentinels[index].port);
         format!(
-            "redis-sentinel://127.0.0.1:{a}?node=127.0.0.1:{b}&node=127.0.0.1:{c}\
-             &sentinelServiceName={}",
-            Self::SERVICE
+            "redis-sentinel://127.0.0.1:{a}/{database}?node=127.0.0.1:{b}&node=127.0.0.1:{c}\
+             &sentinelServiceName={service}"
         )
+    }
+
+    /// Lets the sentinels watch another server on the loopback `port`, by the name `service`.
+    ///
+    /// # Panics
+    /// If a sentinel refuses.
+    pub fn watch(&self, service: &str, port: u16) {
+        for sentinel in &self.sentinels {
+            let mut raw = Raw::connect(sentinel.port).expect("a sentinel accepts");
+            let port = port.to_string();
+            let answer = raw.command(&["SENTINEL", "MONITOR", service, "127.0.0.1", &port, "2"]);
+            assert_eq!(answer.text(), "OK");
+        }
+    }
+
+    /// Makes a fault before the first primary.
+    pub fn set(&self, fault: Fault) {
+        self.proxy.set(fault);
     }
 
     /// The index of the server that the sentinels call the primary.
@@ -73,6 +100,9 @@ impl SentinelGroup {
         let mut raw = Raw::connect(self.sentinels[0].port).expect("a sentinel accepts");
         let command = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::SERVICE];
         let port = raw.command(&command).list()[1].text();
+        if port == self.proxy.port().to_string() {
+            return 0;
+        }
         let at = |server: &Server| server.port().to_string() == port;
         self.servers.iter().position(at).expect("one of ours")
     }
@@ -95,14 +125,14 @@ impl SentinelGroup {
 }
 
 impl Sentinel {
-    fn start(primary: u16) -> Self {
+    fn start(primary: u16, lost_after: u32) -> Self {
         let port = free_port();
         let directory = tempfile::tempdir().expect("a folder of its own");
         let name = SentinelGroup::SERVICE;
         let text = format!(
             "port {port}\nbind 127.0.0.1\ndir {}\nlogfile sentinel.log\n\
              sentinel monitor {name} 127.0.0.1 {primary} 2\n\
-             sentinel down-after-milliseconds {name} 1000\n\
+             sentinel down-after-milliseconds {name} {lost_after}\n\
              sentinel failover-timeout {name} 5000\n",
             directory.path().display()
         );

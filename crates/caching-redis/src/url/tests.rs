@@ -49,7 +49,12 @@ fn an_ipv6_address_stands_in_brackets() {
     assert_eq!(at("::1", 7).to_string(), "[::1]:7");
     let nodes = parse("redis-cluster://[::1]:1?node=[::2]:2").topology;
     assert_eq!(nodes, Topology::Cluster(vec![at("::1", 1), at("::2", 2)]));
-    for url in ["redis://::1", "redis://[::1", "redis://[::1]7", "redis://[h]:1"] {
+    for url in [
+        "redis://::1",
+        "redis://[::1",
+        "redis://[::1]7",
+        "redis://[h]:1",
+    ] {
         refused(url);
     }
     refused("redis://[fe80::1%25eth0]:1");
@@ -76,9 +81,8 @@ fn user_and_password_are_percent_decoded() {
         let login = parse(url).login;
         (login.user, login.password.map(|p| p.expose().to_owned()))
     };
-    let pair = |user: Option<&str>, password: &str| {
-        (user.map(str::to_owned), Some(password.to_owned()))
-    };
+    let pair =
+        |user: Option<&str>, password: &str| (user.map(str::to_owned), Some(password.to_owned()));
     assert_eq!(login("redis://h"), (None, None));
     assert_eq!(login("redis://:pw@h"), pair(None, "pw"));
     assert_eq!(login("redis://u:pw@h"), pair(Some("u"), "pw"));
@@ -122,7 +126,12 @@ fn what_would_be_ignored_is_named() {
     assert!(refused("redis://h?sentinelServiceName=s").contains("`sentinelServiceName`"));
     assert!(refused("redis-cluster://h?sentinelServiceName=s").contains("`sentinelServiceName`"));
     assert!(refused("redis://a,b").contains("several hosts"));
-    assert!(refused("redis://h?db=1&protocol=3").matches("ignored").count() == 2);
+    assert!(
+        refused("redis://h?db=1&protocol=3")
+            .matches("ignored")
+            .count()
+            == 2
+    );
     let alone = "redis-sentinel://h?sentinelServiceName=s&sentinelUsername=u";
     assert!(refused(alone).contains("`sentinelUsername`"));
     assert!(refused("redis-cluster://h?node=").contains("`node` is empty"));
@@ -142,7 +151,10 @@ fn an_unknown_scheme_is_named_with_the_known_ones() {
 #[test]
 fn a_cluster_names_several_nodes() {
     let expected = Topology::Cluster(vec![at("a", 1), at("b", 2), at("c", 6379)]);
-    assert_eq!(parse("redis-cluster://a:1?node=b:2&node=c").topology, expected);
+    assert_eq!(
+        parse("redis-cluster://a:1?node=b:2&node=c").topology,
+        expected
+    );
     assert_eq!(parse("redis-cluster://a:1,b:2,c").topology, expected);
     assert!(parse("rediss-cluster://a:1").is_tls);
 }
@@ -173,7 +185,13 @@ fn sentinels_have_a_service_and_a_login_of_their_own() {
 
 #[test]
 fn ports_and_hosts_are_checked_and_all_problems_are_told() {
-    for url in ["redis://", "redis://:7", "redis://h:0", "redis://h:65536", "redis://h:x"] {
+    for url in [
+        "redis://",
+        "redis://:7",
+        "redis://h:0",
+        "redis://h:65536",
+        "redis://h:x",
+    ] {
         refused(url);
     }
     refused("redis://h:");
