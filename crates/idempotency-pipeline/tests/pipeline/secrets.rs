@@ -192,6 +192,9 @@ async fn x3_logs_texts_and_debug_show_no_token_and_no_stored_value() {
         .with_ansi(false)
         .with_writer(buffer.clone())
         .finish();
+    // With one dispatcher alone, `tracing` asks only the thread that meets an event first whether
+    // anybody wants it, and the other tests' threads want none.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let mut shown = Shown::default();
     {
         let _logging = tracing_subscriber::util::SubscriberInitExt::set_default(subscriber);

@@ -20,6 +20,10 @@ struct Decides(&'static str, Log);
 
 #[async_trait]
 impl Authenticator for Decides {
+    fn challenge(&self) -> &'static str {
+        "Test"
+    }
+
     async fn authenticate(
         &self,
         _: &InvocationContext,

@@ -296,6 +296,10 @@ pub(crate) struct ByMetadata;
 
 #[async_trait]
 impl Authenticator for ByMetadata {
+    fn challenge(&self) -> &'static str {
+        "Test"
+    }
+
     async fn authenticate(
         &self,
         context: &InvocationContext,
