@@ -49,6 +49,10 @@ pub trait Middleware: Send + Sync + 'static {
 /// Finds out who is calling: the Authenticate stage.
 #[async_trait]
 pub trait Authenticator: Send + Sync + 'static {
+    /// What a caller who is not known is asked for on HTTP: the value of `WWW-Authenticate` that
+    /// goes with a 401, such as `ApiKey` or `Bearer`.
+    fn challenge(&self) -> &'static str;
+
     /// The caller, or none where anonymous callers are welcome.
     ///
     /// # Errors

@@ -3,6 +3,8 @@
 //!
 //! Runs for two seconds, or for as many as `XIHAN_FUZZ_SECONDS` says: `cargo xtask fuzz`.
 
+#![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
+
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +28,9 @@ const HANG: Duration = Duration::from_secs(2);
 
 #[test]
 fn no_input_makes_a_parser_panic_or_hang() {
-    let seconds = std::env::var("XIHAN_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var("XIHAN_FUZZ_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(2));
     let seed = rand::random();
     let mut random = StdRng::seed_from_u64(seed);
@@ -38,7 +42,10 @@ fn no_input_makes_a_parser_panic_or_hang() {
             let start = Instant::now();
             let panicked = catch_unwind(|| read(&input)).is_err();
             let took = start.elapsed();
-            assert!(!panicked && took < HANG, "seed {seed}: {took:?} for {input:?}");
+            assert!(
+                !panicked && took < HANG,
+                "seed {seed}: {took:?} for {input:?}"
+            );
             inputs += 1;
         }
     }
@@ -49,7 +56,10 @@ fn no_input_makes_a_parser_panic_or_hang() {
 fn read(input: &[u8]) {
     if let Ok(baggage) = Baggage::parse([input]) {
         if let Some(key) = baggage.idempotency_key() {
-            assert!(CacheKey::new(key).is_ok(), "a key that was accepted follows the grammar");
+            assert!(
+                CacheKey::new(key).is_ok(),
+                "a key that was accepted follows the grammar"
+            );
         }
         if let Some(header) = baggage.to_header_value() {
             let again = Baggage::parse([header.as_bytes()]).expect("what is written can be read");
@@ -59,7 +69,10 @@ fn read(input: &[u8]) {
     let (left, right) = input.split_at(input.len() / 2);
     let _ = Baggage::parse([left, right]);
     let _ = idempotency_key_header([input]);
-    negotiate(Some(input), &[Language::ENGLISH, Language::SIMPLIFIED_CHINESE]);
+    negotiate(
+        Some(input),
+        &[Language::ENGLISH, Language::SIMPLIFIED_CHINESE],
+    );
     if let Ok(text) = std::str::from_utf8(input) {
         match CacheKey::new(text) {
             Ok(key) => assert_eq!(key.as_str(), text),
@@ -73,8 +86,15 @@ fn read(input: &[u8]) {
 
 /// What mutation starts from: the cases of the specification, and real records.
 fn corpus() -> Vec<Vec<u8>> {
-    let mut corpus = vec![Vec::new(), b"zh-CN;q=0.5, *;q=0.1".to_vec(), b"\"a\\\"b\"".to_vec()];
-    for row in include_str!("data/baggage.tsv").lines().filter(|row| !row.starts_with('#')) {
+    let mut corpus = vec![
+        Vec::new(),
+        b"zh-CN;q=0.5, *;q=0.1".to_vec(),
+        b"\"a\\\"b\"".to_vec(),
+    ];
+    for row in include_str!("data/baggage.tsv")
+        .lines()
+        .filter(|row| !row.starts_with('#'))
+    {
         let lines: Vec<String> =
             serde_json::from_str(row.split('\t').next().expect("a first column"))
                 .expect("an array of header lines");
@@ -99,21 +119,26 @@ impl CachingServices for Services {
 
 /// The records of a success and of a failure, as they stand in a store.
 fn records() -> Vec<Vec<u8>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.expect("a runtime").block_on(async {
         let services = Services(Arc::new(ReferenceStore::new()), CachingSettings::default());
         let pipeline = Pipeline::builder().build(&services);
         let invoker = OperationInvoker::new(&pipeline);
         let echo = Operation::new("echo").handler(|_context, text: String| async move {
             if text == "fail" {
-                return Err(Failure::new("FUZZ_CONFLICT_001").with_parameter("a", "b").into());
+                return Err(Failure::new("FUZZ_CONFLICT_001")
+                    .with_parameter("a", "b")
+                    .into());
             }
             Ok(text)
         });
         for text in ["\"fail\"", "\"fine\""] {
             let key = CacheKey::new(text.trim_matches('"')).expect("a key");
-            let context =
-                EntryKind::Raw.context().baggage(Baggage::new().with_idempotency_key(key));
+            let context = EntryKind::Raw
+                .context()
+                .baggage(Baggage::new().with_idempotency_key(key));
             let _ = invoker.invoke(&echo, context, text.into()).await;
         }
         let mut records = Vec::new();

@@ -42,6 +42,10 @@ impl ApiKeys {
 
 #[async_trait]
 impl Authenticator for ApiKeys {
+    fn challenge(&self) -> &'static str {
+        "ApiKey"
+    }
+
     async fn authenticate(
         &self,
         context: &InvocationContext,

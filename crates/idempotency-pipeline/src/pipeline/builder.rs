@@ -20,6 +20,7 @@ use crate::transaction::{TransactionManager, TransactionStep};
 pub struct PipelineBuilder {
     steps: Vec<(Stage, Step)>,
     has_tenant_resolver: bool,
+    challenges: Vec<&'static str>,
     catalogues: Catalogues,
 }
 
@@ -28,12 +29,14 @@ impl PipelineBuilder {
         Self {
             steps: Vec::new(),
             has_tenant_resolver: false,
+            challenges: Vec::new(),
             catalogues: Catalogues::built_in(),
         }
     }
 
     /// Who finds out who is calling.
-    pub fn authenticate(self, authenticator: impl Authenticator) -> Self {
+    pub fn authenticate(mut self, authenticator: impl Authenticator) -> Self {
+        self.challenges.push(authenticator.challenge());
         self.step(
             Stage::Authenticate,
             Step::Authenticate(Box::new(authenticator)),
@@ -95,6 +98,7 @@ impl PipelineBuilder {
         Pipeline(Arc::new(Shared {
             steps: self.steps.into_iter().map(|(_, step)| step).collect(),
             settings,
+            challenge: self.challenges.join(", "),
             catalogues: Arc::new(self.catalogues),
             tasks,
             cancellation: CancellationToken::new(),

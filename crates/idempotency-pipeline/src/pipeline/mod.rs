@@ -44,6 +44,7 @@ pub struct Pipeline(Arc<Shared>);
 struct Shared {
     steps: Arc<[Step]>,
     settings: IdempotencySettings,
+    challenge: String,
     catalogues: Arc<Catalogues>,
     tasks: TaskTracker,
     cancellation: CancellationToken,
@@ -58,6 +59,11 @@ impl Pipeline {
     /// The settings of the Idempotency stage.
     pub fn settings(&self) -> &IdempotencySettings {
         &self.0.settings
+    }
+
+    /// What an unknown caller is asked for, as in `WWW-Authenticate`; empty if nobody asks.
+    pub fn challenge(&self) -> &str {
+        &self.0.challenge
     }
 
     /// The texts that problems are made from.

@@ -115,10 +115,16 @@ async fn x1_a_401_says_what_credentials_are_asked_for() {
     let fixture = Fixture::built(|builder| builder.authenticate(Refuses));
     let app = fixture.app(&create_order(&fixture.runs));
     let answer = send(&app, post("a", &[])).await;
-    assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, Some("Test")));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("www-authenticate")),
+        (401, Some("Test"))
+    );
 
     let fixture = Fixture::new();
     let app = fixture.app(&create_order(&fixture.runs));
     let answer = send(&app, post("a", &[])).await;
-    assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (201, None));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("www-authenticate")),
+        (201, None)
+    );
 }

@@ -3,13 +3,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use caching_abstractions::CachingError;
-use http::header::ACCEPT_LANGUAGE;
+use http::header::{ACCEPT_LANGUAGE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::render::{HttpRenderer, TRANSPORT, of_problem};
 use crate::context::{InvocationContext, Replay};
 use crate::language::Language;
 use crate::outcome::Completion;
+use crate::pipeline::Pipeline;
 use crate::problem::{Catalogues, Failure, Problem};
 use crate::rendering::{Renderer, Rendering};
 
@@ -19,6 +20,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 #[derive(Clone)]
 pub(super) struct Answers {
     catalogues: Arc<Catalogues>,
+    /// What goes with a 401.
+    challenge: Option<HeaderValue>,
 }
 
 /// What an answer must know about who asked.
@@ -29,8 +32,12 @@ pub(super) struct Caller {
 }
 
 impl Answers {
-    pub(super) fn new(catalogues: Arc<Catalogues>) -> Self {
-        Self { catalogues }
+    pub(super) fn new(pipeline: &Pipeline) -> Self {
+        let challenge = HeaderValue::from_str(pipeline.challenge()).ok();
+        Self {
+            catalogues: Arc::clone(pipeline.catalogues()),
+            challenge: challenge.filter(|challenge| !challenge.is_empty()),
+        }
     }
 
     pub(super) fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Caller {
@@ -47,7 +54,7 @@ impl Answers {
         let problem = Problem::of_failure(refusal, &self.catalogues, &caller.language)
             .with_instance(caller.instance.as_str())
             .with_trace_id(caller.trace_id.as_str());
-        respond(of_problem(&problem), Replay::NoKey)
+        self.respond(of_problem(&problem), Replay::NoKey)
     }
 
     /// The answer to a call that went through the pipeline.
@@ -64,7 +71,7 @@ impl Answers {
                     // Not recorded by a stage, or recorded by another transport.
                     _ => renderer.render(context, &outcome),
                 };
-                respond(rendering, context.replay())
+                self.respond(rendering, context.replay())
             }
             Err(exception) => {
                 log(context, exception.error());
@@ -72,36 +79,40 @@ impl Answers {
                     Problem::of_error(exception.error(), &self.catalogues, context.language())
                         .with_instance(context.instance())
                         .with_trace_id(context.trace_id());
-                respond(of_problem(&problem), context.replay())
+                self.respond(of_problem(&problem), context.replay())
             }
         }
     }
-}
 
-fn respond(rendering: Rendering, replay: Replay) -> Response {
-    let mut response = Response::new(Body::from(rendering.body));
-    *response.status_mut() =
-        StatusCode::from_u16(rendering.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    for (name, value) in rendering.headers {
-        // Records come from a store that others may write to: what is no header is left out.
-        if let (Ok(name), Ok(value)) = (
-            HeaderName::try_from(&*name),
-            HeaderValue::from_maybe_shared(value),
-        ) {
-            headers.append(name, value);
+    fn respond(&self, rendering: Rendering, replay: Replay) -> Response {
+        let status =
+            StatusCode::from_u16(rendering.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = Response::new(Body::from(rendering.body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        for (name, value) in rendering.headers {
+            // Records come from a store that others may write to: what is no header is left out.
+            if let (Ok(name), Ok(value)) = (
+                HeaderName::try_from(&*name),
+                HeaderValue::from_maybe_shared(value),
+            ) {
+                headers.append(name, value);
+            }
         }
+        if let (StatusCode::UNAUTHORIZED, Some(challenge)) = (status, &self.challenge) {
+            headers.insert(WWW_AUTHENTICATE, challenge.clone());
+        }
+        match replay {
+            Replay::NoKey => {}
+            Replay::Executed => {
+                headers.insert(REPLAYED, HeaderValue::from_static("false"));
+            }
+            Replay::Replayed => {
+                headers.insert(REPLAYED, HeaderValue::from_static("true"));
+            }
+        }
+        response
     }
-    match replay {
-        Replay::NoKey => {}
-        Replay::Executed => {
-            headers.insert(REPLAYED, HeaderValue::from_static("false"));
-        }
-        Replay::Replayed => {
-            headers.insert(REPLAYED, HeaderValue::from_static("true"));
-        }
-    }
-    response
 }
 
 /// Defects are logged with their cause, which the caller does not see.

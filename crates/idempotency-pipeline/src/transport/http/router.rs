@@ -36,7 +36,7 @@ impl OperationRouter {
     pub fn new(pipeline: &Pipeline) -> Self {
         Self {
             pipeline: pipeline.clone(),
-            answers: Answers::new(Arc::clone(pipeline.catalogues())),
+            answers: Answers::new(pipeline),
             renderer: Arc::new(HttpRenderer::new(Arc::clone(pipeline.catalogues()))),
             router: Router::new(),
         }
@@ -167,7 +167,7 @@ pub struct Problems(Answers);
 impl Problems {
     /// Problems with the texts of `pipeline`.
     pub fn new(pipeline: &Pipeline) -> Self {
-        Self(Answers::new(Arc::clone(pipeline.catalogues())))
+        Self(Answers::new(pipeline))
     }
 
     /// The answer that `failure` is to this request, in its language.
