@@ -161,6 +161,15 @@ async fn c1_a_file_that_cannot_be_read_is_named() {
 }
 
 #[tokio::test]
+async fn an_error_is_said_whatever_is_logged_of_other_modules() {
+    for filter in ["hyper=debug", "error", ",,=%"] {
+        let launch = Launch::new().environment("RUST_LOG", filter);
+        let said = refused(launch.arguments(["--config", "nowhere.toml"])).await;
+        assert_says(&said, &["nowhere.toml"]);
+    }
+}
+
+#[tokio::test]
 async fn a_port_in_use_names_the_option_for_another() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

@@ -63,9 +63,9 @@ async fn part_10_the_metrics_have_their_names_and_no_secret_in_a_label() {
         "xihan_caching_store_operations_total",
         "xihan_caching_store_operation_seconds_count",
         "xihan_caching_idempotency_total",
-        "caching_lock_acquisitions_total",
-        "caching_lock_wait_seconds_count",
-        "caching_lock_hold_seconds_count",
+        "xihan_caching_lock_acquisitions_total",
+        "xihan_caching_lock_wait_seconds_count",
+        "xihan_caching_lock_hold_seconds_count",
     ] {
         assert!(
             metrics.names().any(|other| other == name),

@@ -2,16 +2,13 @@
 
 use futures_util::future::join_all;
 
-use crate::support::{Answer, Launch, Request, Service, eventually};
+use crate::support::{Answer, Request, Service, eventually};
 
 const README: &str = include_str!("../../../../README.md");
 
 #[tokio::test]
 async fn every_command_of_the_readme_is_answered_as_it_says() {
-    let service = Launch::new()
-        .arguments(["--report-seconds", "1"])
-        .start()
-        .await;
+    let service = Service::start().await;
     let (mut written, mut real) = (Names::default(), Names::default());
     let mut check = |step: &Step, output: &str| {
         let (expected, output) = (written.replace(&step.output), real.replace(output));
@@ -36,7 +33,7 @@ async fn every_command_of_the_readme_is_answered_as_it_says() {
 }
 
 async fn until_report_runs(service: &Service) {
-    let series = "caching_lock_acquisitions_total{outcome=\"acquired\"}";
+    let series = "xihan_caching_lock_acquisitions_total{outcome=\"acquired\"}";
     eventually("the report", async || {
         (service.metrics().await.value(series) > 0.0).then_some(())
     })

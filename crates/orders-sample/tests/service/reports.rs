@@ -4,14 +4,14 @@ use serde_json::json;
 
 use crate::support::{ALICE, CAROL, Connection, Launch, Request, Service, eventually, order};
 
-const HELD: &str = "caching_lock_hold_seconds_count";
+const HELD: &str = "xihan_caching_lock_hold_seconds_count";
 
 fn report() -> Request {
     Request::post("/reports/daily").by(ALICE)
 }
 
 async fn until_acquired(service: &Service, count: u32) {
-    let series = r#"caching_lock_acquisitions_total{outcome="acquired"}"#;
+    let series = r#"xihan_caching_lock_acquisitions_total{outcome="acquired"}"#;
     eventually("the lock", async || {
         (service.metrics().await.value(series) >= f64::from(count)).then_some(())
     })
@@ -27,7 +27,7 @@ async fn begin(service: &Service, request: &Request) -> Connection {
 #[tokio::test]
 async fn l2_of_two_reports_at_once_one_is_refused_and_then_it_is_free_again() {
     let service = Launch::new()
-        .arguments(["--report-seconds", "1"])
+        .arguments(["--report-seconds", "2"])
         .start()
         .await;
     service.send(&order()).await.placed();
@@ -80,7 +80,7 @@ async fn l6_a_client_that_is_gone_frees_the_report() {
 #[tokio::test]
 async fn p15_a_report_with_a_key_runs_on_without_its_client() {
     let service = Launch::new()
-        .arguments(["--report-seconds", "1"])
+        .arguments(["--report-seconds", "2"])
         .start()
         .await;
     let connection = begin(&service, &report().key("monday")).await;

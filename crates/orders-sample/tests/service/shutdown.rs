@@ -23,7 +23,7 @@ async fn with_an_order(delay: &str, shutdown: &str) -> (Service, Connection) {
 #[tokio::test]
 async fn p15_a_running_order_ends_before_the_service_does_and_nobody_new_is_let_in() {
     for signal in ["TERM", "INT"] {
-        let (service, mut connection) = with_an_order("2000", "30").await;
+        let (service, mut connection) = with_an_order("3000", "30").await;
         service.signal(signal).await;
         eventually("a refused connection", async || {
             // One that waits to be taken meanwhile is reset.

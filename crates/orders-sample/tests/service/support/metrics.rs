@@ -46,7 +46,7 @@ impl Metrics {
             .sum()
     }
 
-    /// Every name, with the names of its labels.
+    /// The name of every series.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0
             .keys()
