@@ -158,12 +158,20 @@ fn rows(cells: &[Cell<'_>]) -> Vec<Row> {
 
 /// Says how far the generator was from being the bottleneck, and what the records took.
 fn note_limits(cells: &[Cell<'_>]) {
-    let reports = cells.iter().flat_map(|cell| &cell.reports);
-    let busiest = reports.map(|report| report.busy).fold(0.0, f64::max);
+    let reports: Vec<&Report> = cells.iter().flat_map(|cell| &cell.reports).collect();
+    let busiest = reports.iter().map(|report| report.busy).fold(0.0, f64::max);
+    let idlest = reports
+        .iter()
+        .map(|report| report.server_busy)
+        .fold(1.0, f64::min);
     println!(
-        "http: the load generator used at most {:.0} % of its core",
-        busiest * 100.0
+        "http: the load generator used at most {:.0} % of its core, a server at least {:.0} %",
+        busiest * 100.0,
+        idlest * 100.0
     );
+    if idlest < 0.9 {
+        println!("http: something else used the servers' core; trust the ratio by CPU only");
+    }
     println!(
         "http: the stores of orders-sample may hold {} bytes",
         targets::STORE_BYTES
