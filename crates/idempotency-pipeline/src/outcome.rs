@@ -31,6 +31,20 @@ impl Outcome {
         self.result
     }
 
+    /// Whether a repeat is to get this outcome again (P2, P6).
+    ///
+    /// A failure that says "not now" (exhausted, unavailable, internal) passes: nobody wants it
+    /// replayed for a day, so it is not recorded, and a retry runs.
+    pub fn counts(&self) -> bool {
+        match &self.result {
+            Ok(_) => true,
+            Err(failure) => !matches!(
+                failure.category(),
+                ErrorCategory::Exhausted | ErrorCategory::Unavailable | ErrorCategory::Internal
+            ),
+        }
+    }
+
     /// The answer as the transport gave it, or gave it first.
     pub fn rendering(&self) -> Option<&Rendering> {
         self.rendering.as_ref()

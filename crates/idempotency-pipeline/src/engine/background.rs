@@ -10,29 +10,33 @@ use super::Execution;
 /// The pause before the first further attempt; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often a removal is repeated after the store said that nothing of ours is there: a request
-/// that timed out may still be on its way to it.
-const REPEATS_AFTER_NOTHING: u32 = 4;
+/// What is known of a marker that has to go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It was written: once the store says that it is not there, it is gone.
+    Written,
+    /// Nobody knows whether it was, or whether the request is still on its way to the store.
+    Unknown,
+}
 
 impl Execution {
     /// Removes our marker by its own value, until it is gone or has run out (P6, P14).
-    pub(super) fn remove_marker_in_background(&self) {
-        let (execution, tasks) = (self.clone(), &self.engine.tasks);
-        // Without a runtime, as while one goes down, the marker runs out by itself.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        tasks.spawn_on(async move { execution.remove_marker().await }, &runtime);
+    ///
+    /// A shutdown does not wait for it: without it the marker runs out by itself.
+    pub(super) fn remove_marker_in_background(&self, fate: Fate) {
+        let execution = self.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { execution.remove_marker(fate).await });
+        }
     }
 
-    async fn remove_marker(&self) {
+    async fn remove_marker(&self, fate: Fate) {
         let mut pauses = Pauses::until(self.in_progress_time());
-        let mut nothing_found = 0;
         loop {
             match self.store().try_remove(&self.key, &self.marker).await {
                 Ok(true) => return,
-                Ok(false) if nothing_found == REPEATS_AFTER_NOTHING => return,
-                Ok(false) => nothing_found += 1,
+                Ok(false) if fate == Fate::Written => return,
+                Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "a marker is not removed yet"),
             }
             if !pauses.pause().await {

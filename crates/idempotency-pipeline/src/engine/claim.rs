@@ -2,6 +2,7 @@ use bytes::Bytes;
 use caching_abstractions::CachingError;
 
 use super::Execution;
+use super::background::Fate;
 
 /// What the one round trip at the start found (P5, P8).
 pub(super) enum Claim {
@@ -58,7 +59,7 @@ impl Unsettled<'_> {
 impl Drop for Unsettled<'_> {
     fn drop(&mut self) {
         if let Some(execution) = self.0 {
-            execution.remove_marker_in_background();
+            execution.remove_marker_in_background(Fate::Unknown);
         }
     }
 }

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use caching_abstractions::{CacheEntryOptions, ErrorCode, Result};
 
+use super::background::Fate;
 use super::{Engine, Execution};
 use crate::context::InvocationContext;
 use crate::outcome::{Completion, Outcome};
@@ -14,34 +15,36 @@ impl Execution {
         completion: Completion,
     ) -> Completion {
         match &completion {
-            Ok(outcome) => {
-                let record = self.record(outcome);
-                self.engine.meters.executed();
-                if let Err(error) = self.write(&record).await {
-                    tracing::warn!(%error, "an outcome is not recorded yet; trying on");
-                    self.write_in_background(record);
-                }
-            }
-            Err(_) if Self::may_be_committed(context) => {
+            Ok(outcome) if outcome.counts() => self.keep(outcome).await,
+            _ if Self::may_be_committed(context) => {
                 tracing::error!(
                     operation = self.operation.as_deref(),
                     "a call may have been committed; its marker is left to run out"
                 );
                 self.engine.meters.unknown();
             }
-            Err(_) => {
-                self.engine.meters.failed();
-                if self
-                    .store()
-                    .try_remove(&self.key, &self.marker)
-                    .await
-                    .is_err()
-                {
-                    self.remove_marker_in_background();
-                }
-            }
+            _ => self.forget().await,
         }
         completion
+    }
+
+    /// Records the outcome.
+    async fn keep(self, outcome: &Outcome) {
+        self.engine.meters.executed();
+        let record = self.record(outcome);
+        if let Err(error) = self.write(&record).await {
+            tracing::warn!(%error, "an outcome is not recorded yet; trying on");
+            self.write_in_background(record);
+        }
+    }
+
+    /// Removes the marker, so that a retry may run (P6).
+    async fn forget(self) {
+        self.engine.meters.failed();
+        let removed = self.store().try_remove(&self.key, &self.marker).await;
+        if removed.is_err() {
+            self.remove_marker_in_background(Fate::Written);
+        }
     }
 
     fn record(&self, outcome: &Outcome) -> Bytes {

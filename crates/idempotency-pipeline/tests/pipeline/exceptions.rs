@@ -1,7 +1,9 @@
 //! P6: an exception leaves nothing behind, and a retry runs.
 
 use caching_abstractions::{milliseconds, seconds};
-use idempotency_pipeline::{InvocationContext, InvocationError, Operation, Stage, was_replayed};
+use idempotency_pipeline::{
+    Failure, InvocationContext, InvocationError, Operation, Stage, was_replayed,
+};
 use serde::{Serialize, Serializer};
 
 use crate::support::{
@@ -199,8 +201,43 @@ async fn p6_removal_is_given_up_when_the_marker_has_run_out() {
         async { Err(std::io::Error::other("the disk is gone").into()) }
     });
     fixture.refusal(&create, "a").await;
+    assert_eq!(
+        fixture.pipeline.running(),
+        0,
+        "a shutdown does not wait for it"
+    );
     tokio::time::sleep(seconds(50)).await;
-    assert_eq!(fixture.pipeline.running(), 1);
+    let attempts = fixture.store.count(Op::TryRemove);
+    assert!(attempts > 5, "{attempts}");
     tokio::time::sleep(seconds(10) + milliseconds(1)).await;
-    assert_eq!((fixture.pipeline.running(), fixture.stored("a")), (0, None));
+    let attempts = fixture.store.count(Op::TryRemove);
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(fixture.store.count(Op::TryRemove), attempts);
+    assert_eq!(fixture.stored("a"), None);
+}
+
+#[tokio::test]
+async fn p6_a_failure_that_passes_is_answered_and_not_recorded() {
+    for code in [
+        "ORDERS_EXHAUSTED_001",
+        "ORDERS_UNAVAILABLE_001",
+        "ORDERS_INTERNAL_001",
+    ] {
+        let fixture = Fixture::new();
+        let create = operation(
+            "orders.create",
+            &fixture.runs,
+            move |id, _, request| async move {
+                let Create { name } = request;
+                match id {
+                    1 => Err(Failure::new(code).into()),
+                    _ => Ok(Order { id, name }),
+                }
+            },
+        );
+        assert_eq!(fixture.refusal(&create, "a").await, code);
+        assert_eq!(fixture.stored("a"), None);
+        fixture.call(&create, "a").await.unwrap();
+        assert_eq!(fixture.runs.count(), 2);
+    }
 }
