@@ -6,7 +6,7 @@ use caching_abstractions::CachingError;
 
 /// What a protected entry takes beside its key and value: its slot in the shard's tables with the
 /// slack of their growth, three allocations, and the shared header of a value that was read.
-const PROTECTED_OVERHEAD: u64 = 224;
+const PROTECTED_OVERHEAD: u64 = 192;
 
 /// What an evictable entry takes beside its key and value: the cache's nodes for the table, the
 /// order of use and the timer.
@@ -80,11 +80,12 @@ impl ProtectedBudget {
 
     /// What a caller is told whose write did not fit.
     pub(crate) fn full(&self) -> CachingError {
+        let (used, limit) = (self.used(), self.limit);
+        tracing::debug!(used, limit, "a write does not fit into the in-memory store");
         CachingError::store_full(format!(
-            "the protected entries of the in-memory store take {} of {} bytes and leave no room \
-             for this one; raise XiHan:Caching:InMemory:MaxProtectedBytes or use shorter lifetimes",
-            self.used(),
-            self.limit
+            "the protected entries of the in-memory store take {used} of {limit} bytes and leave \
+             no room for this one; raise XiHan:Caching:InMemory:MaxProtectedBytes or use shorter \
+             lifetimes"
         ))
     }
 }

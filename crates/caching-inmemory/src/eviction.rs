@@ -96,14 +96,14 @@ impl Evictable {
 
     /// Refuses an entry larger than the budget: the cache would drop it, and the old one with it.
     pub(crate) fn check_fits(&self, key: &str, value: &[u8]) -> Result<(), CachingError> {
-        let charge = evictable_charge(key, value);
-        if charge <= self.capacity {
+        let (charge, capacity) = (evictable_charge(key, value), self.capacity);
+        if charge <= capacity {
             return Ok(());
         }
+        tracing::debug!(charge, capacity, "an entry is larger than its budget");
         Err(CachingError::store_full(format!(
             "the entry takes {charge} bytes and the evictable entries of the in-memory store may \
-             take {}; raise XiHan:Caching:InMemory:MaxCapacityBytes or store less",
-            self.capacity
+             take {capacity}; raise XiHan:Caching:InMemory:MaxCapacityBytes or store less"
         )))
     }
 

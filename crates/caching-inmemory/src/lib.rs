@@ -40,6 +40,7 @@ mod deadlines;
 mod eviction;
 mod fencing;
 mod key;
+mod leases;
 mod life;
 mod listing;
 mod locked;

@@ -26,13 +26,16 @@ fn hundred_bytes() -> Bytes {
     Bytes::from_static(&[7; 100])
 }
 
-/// Adds entries until one is refused; gives their number.
-fn fill_with_plain_entries(store: &InMemoryStore) -> usize {
-    (0..)
-        .take_while(|n| {
-            now(store.try_add(&key(format!("plain:{n}")), hundred_bytes(), long())).is_ok()
-        })
-        .count()
+/// Adds entries until not even an empty one fits under a name of ten characters or more.
+fn fill_with_plain_entries(store: &InMemoryStore) {
+    for (kind, value) in [("plain", hundred_bytes()), ("tiny", Bytes::new())] {
+        let fits = |n: &usize| {
+            let name = key(format!("{kind}:{n}"));
+            now(store.try_add(&name, value.clone(), long())).is_ok()
+        };
+        let added = (0..).take_while(fits).count();
+        assert!(added < 1000, "the store never fills");
+    }
 }
 
 #[test]
@@ -75,7 +78,11 @@ fn s2_a_twentieth_is_kept_for_leases_and_essential_writes() {
     assert!(done(store.try_lease(&lock, &LeaseToken::generate(), ttl(hours(1)))).is_some());
     let marker = done(store.get_or_add(&key("marker"), hundred_bytes(), long().essential()));
     assert_eq!(marker, None);
-    refused(now(store.try_add(&key("plain"), Bytes::new(), long())));
+    refused(now(store.try_add(
+        &key("another-plain"),
+        Bytes::new(),
+        long(),
+    )));
 
     let more = (0..)
         .take_while(|n| {
@@ -102,7 +109,7 @@ fn s2_a_refused_write_changes_nothing() {
     refused(now(store.set(&standing, grown, long())));
     assert_eq!(done(store.get(&standing)), Some(hundred_bytes()));
 
-    let page = key("page");
+    let page = key("evictable-page");
     done(store.set(&page, hundred_bytes(), lives(seconds(30))));
     refused(now(store.try_extend(
         &page,
@@ -116,7 +123,7 @@ fn s2_a_refused_write_changes_nothing() {
         long(),
     )));
     assert_eq!(done(store.time_to_live(&page)), Some(seconds(30)));
-    let count = key("count");
+    let count = key("evictable-count");
     done(store.set(&count, "1".into(), long()));
     refused(now(store.increment(&count, 1, long())));
     assert_eq!(done(store.get(&count)).unwrap(), "1");
@@ -153,7 +160,7 @@ fn s2_expired_entries_in_other_shards_make_room() {
     }
     fill_with_plain_entries(&store);
     clock.advance(seconds(5));
-    let (room, large) = (half * 300, key("large"));
+    let (room, large) = (half * 250, key("large"));
     assert!(done(store.try_add(&large, vec![1; room].into(), long())));
     assert!(store.protected_bytes() <= PROTECTED);
 }
