@@ -386,10 +386,7 @@ impl Backing {
     fn new_write(&self, value: Bytes, options: CacheEntryOptions) -> Write {
         Write {
             value,
-            life: Life {
-                deadline: 0,
-                period: 0,
-            },
+            life: Life::default(),
             fencing: 0,
             share: if options.is_essential() {
                 Share::Essential

@@ -11,7 +11,7 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// When an entry ends, and what a read does about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) deadline: u64,
     /// What a read gives the entry from its own time on; 0 if reads change nothing (E2).
