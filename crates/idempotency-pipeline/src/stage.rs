@@ -144,9 +144,10 @@ impl Next {
                 self.position += 1;
                 match step {
                     Step::Validate => {
-                        if let Err(error) = self.work.prepare(context) {
-                            return error.into();
-                        }
+                        self.work = match self.work.prepare(context).await {
+                            Ok(work) => work,
+                            Err(error) => return error.into(),
+                        };
                     }
                     Step::Idempotency(stage) => return stage.handle(context, self).await,
                     Step::Transaction(stage) => return stage.handle(context, self).await,

@@ -9,11 +9,23 @@ use futures_util::future::BoxFuture;
 use crate::context::InvocationContext;
 use crate::operation::{ErasedOperation, Fingerprint, PathParameters, RequestSource};
 use crate::outcome::{Completion, Exception, InvocationError, Success};
+use crate::problem::Failure;
 use crate::rendering::Renderer;
 
 /// The handler with its decoded request, ready to run.
 pub(crate) type Prepared = Box<dyn FnOnce(InvocationContext) -> Running + Send>;
 pub(crate) type Running = BoxFuture<'static, Result<Success, InvocationError>>;
+
+/// A request that is here, or that a transport reads once the caller is known and welcome: until
+/// then an unknown caller costs no memory.
+pub(crate) enum PendingRequest {
+    Here(RequestSource),
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "only transports read")
+    )]
+    Arriving(BoxFuture<'static, Result<RequestSource, Failure>>),
+}
 
 /// What is at the end of the chain.
 pub(crate) struct Work {
@@ -25,16 +37,16 @@ pub(crate) struct Work {
 }
 
 enum State {
-    Request(RequestSource),
+    Request(PendingRequest),
     Ready(Prepared),
-    /// Refused by validation, or taken to be run.
+    /// Refused by validation.
     Gone,
 }
 
 impl Work {
     pub(crate) fn operation(
         operation: Arc<dyn ErasedOperation>,
-        request: RequestSource,
+        request: PendingRequest,
         renderer: Option<Arc<dyn Renderer>>,
         wants_fingerprint: bool,
     ) -> Self {
@@ -70,13 +82,20 @@ impl Work {
         self.fingerprint
     }
 
-    /// Decodes and validates the request: the end of the Validate stage.
-    pub(crate) fn prepare(&mut self, context: &InvocationContext) -> Result<(), InvocationError> {
-        let (Some(operation), State::Request(_)) = (&self.operation, &self.state) else {
-            return Ok(());
+    /// Reads, decodes and validates the request: the end of the Validate stage.
+    pub(crate) async fn prepare(
+        mut self,
+        context: &InvocationContext,
+    ) -> Result<Self, InvocationError> {
+        let Some(operation) = self.operation.clone() else {
+            return Ok(self);
         };
         let State::Request(request) = std::mem::replace(&mut self.state, State::Gone) else {
-            return Ok(());
+            return Ok(self);
+        };
+        let request = match request {
+            PendingRequest::Here(request) => request,
+            PendingRequest::Arriving(request) => request.await?,
         };
         if self.wants_fingerprint {
             let path = context
@@ -85,8 +104,8 @@ impl Work {
                 .unwrap_or_default();
             self.fingerprint = Some(Fingerprint::of(operation.id(), &path, &request));
         }
-        self.state = State::Ready(Arc::clone(operation).prepare(request)?);
-        Ok(())
+        self.state = State::Ready(operation.prepare(request)?);
+        Ok(self)
     }
 
     /// Runs the handler; a panic ends as an exception (P6).

@@ -22,7 +22,7 @@ use crate::outcome::{Completion, Exception, InvocationError, Success};
 use crate::problem::Catalogues;
 use crate::rendering::Renderer;
 use crate::stage::{Next, Step};
-use crate::work::Work;
+use crate::work::{PendingRequest, Work};
 
 /// The stages of every invocation, built once at startup; cheap to clone.
 ///
@@ -85,7 +85,7 @@ impl Pipeline {
         &self,
         context: &InvocationContext,
         operation: &Operation<Request, Response>,
-        request: RequestSource,
+        request: PendingRequest,
         renderer: Option<Arc<dyn Renderer>>,
     ) -> Completion
     where
@@ -199,7 +199,7 @@ impl OperationInvoker {
         Response: Serialize + 'static,
     {
         let context = self.pipeline.context(context, operation);
-        let request = RequestSource::Json(request);
+        let request = PendingRequest::Here(RequestSource::Json(request));
         let completion = self.pipeline.run(&context, operation, request, None).await;
         match completion?.into_result() {
             Ok(success) => Ok((success.response.unwrap_or_default(), context)),

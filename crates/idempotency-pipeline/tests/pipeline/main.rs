@@ -34,3 +34,5 @@ mod headers;
 mod racing;
 #[cfg(feature = "http")]
 mod transports;
+#[cfg(feature = "http")]
+mod unread;

@@ -8,11 +8,10 @@ use idempotency_pipeline::{
     TenantResolver,
 };
 
-use crate::support::http::{post, send};
 use crate::support::{Fixture, Step, Then, create_order, out_of_stock};
 
 /// Refuses everybody.
-struct Refuses;
+pub(crate) struct Refuses;
 
 #[async_trait]
 impl Authenticator for Refuses {
@@ -108,23 +107,4 @@ async fn p12_a_refusal_behind_the_stage_is_an_outcome_like_any_other() {
     let create = create_order(&fixture.runs);
     assert_eq!(fixture.refusal(&create, "a").await, "ORDERS_CONFLICT_001");
     assert!(fixture.stored("a").is_some());
-}
-
-#[tokio::test]
-async fn x1_a_401_says_what_credentials_are_asked_for() {
-    let fixture = Fixture::built(|builder| builder.authenticate(Refuses));
-    let app = fixture.app(&create_order(&fixture.runs));
-    let answer = send(&app, post("a", &[])).await;
-    assert_eq!(
-        (answer.status.as_u16(), answer.header("www-authenticate")),
-        (401, Some("Test"))
-    );
-
-    let fixture = Fixture::new();
-    let app = fixture.app(&create_order(&fixture.runs));
-    let answer = send(&app, post("a", &[])).await;
-    assert_eq!(
-        (answer.status.as_u16(), answer.header("www-authenticate")),
-        (201, None)
-    );
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use caching_abstractions::CachingError;
+use caching_abstractions::{CachingError, ErrorCode};
 use http::header::{ACCEPT_LANGUAGE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
@@ -115,9 +115,10 @@ impl Answers {
     }
 }
 
-/// Defects are logged with their cause, which the caller does not see.
+/// Defects are logged with their cause, which the caller does not see. A store that is away or full
+/// is not logged for each call that it refuses: metrics count those.
 fn log(context: &InvocationContext, error: &CachingError) {
-    if error.code().http_status() >= 500 {
+    if error.code() == ErrorCode::Internal {
         let cause = std::error::Error::source(error).map(tracing::field::display);
         tracing::error!(
             operation = context.operation(),

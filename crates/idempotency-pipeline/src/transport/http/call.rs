@@ -1,7 +1,8 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::RequestPartsExt;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{RawPathParams, Request};
 use axum::response::Response;
 use caching_abstractions::Result;
@@ -10,6 +11,7 @@ use http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::answer::Answers;
 use super::render::HttpRenderer;
@@ -19,9 +21,13 @@ use crate::operation::{Operation, PathParameters, RequestSource};
 use crate::pipeline::Pipeline;
 use crate::problem::Failure;
 use crate::rendering::Renderer;
+use crate::work::PendingRequest;
 
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// How long a body may take to arrive once its caller is let in.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Where a route's request is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,36 +56,27 @@ where
     pub(super) async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
         let caller = self.answers.caller(&parts.uri, &parts.headers);
-        let path = self.path_parameters(&mut parts).await;
-        let query = parts.uri.query().unwrap_or_default();
-        // Refusals up to here need nothing but the head of the request.
-        let head = self
-            .baggage(&parts.headers)
-            .map_err(Failure::from)
-            .and_then(|baggage| {
-                let parameters = self.parameters(&path, query)?;
-                Ok((baggage, parameters))
-            });
-        let (baggage, parameters) = match head {
+        let head = match self.head(&mut parts).await {
             Ok(head) => head,
             Err(refusal) => return self.answers.refuse(&caller, &refusal),
         };
-        let request = match parameters {
-            Some(parameters) => RequestSource::Parameters(parameters),
-            None => match self.body(&parts.headers, body).await {
-                Ok(body) => RequestSource::Json(body),
-                Err(failure) => return self.answers.refuse(&caller, &failure),
-            },
+        let request = match self.shape {
+            RequestShape::Parameters => PendingRequest::Here(parameters(&head)),
+            RequestShape::Body => {
+                let limit = self.pipeline.settings().max_request_bytes;
+                let body = read_body(body, limit, is_json(&parts.headers));
+                PendingRequest::Arriving(Box::pin(body))
+            }
         };
         let context = InvocationContext::builder(EntryKind::Http)
-            .baggage(baggage)
+            .baggage(head.baggage)
             .language(caller.language)
             .instance(caller.instance)
             .trace_id(caller.trace_id)
             .metadata(parts.headers);
         let context = self.pipeline.context(context, &self.operation);
-        if !path.is_empty() {
-            context.extensions().insert(PathParameters(path));
+        if !head.path.is_empty() {
+            context.extensions().insert(PathParameters(head.path));
         }
         let renderer = Arc::clone(&self.renderer) as Arc<dyn Renderer>;
         let completion = self
@@ -103,55 +100,65 @@ where
         baggage.reconcile(idempotency_key_header(lines)?)
     }
 
-    async fn path_parameters(&self, parts: &mut Parts) -> Vec<(String, String)> {
+    async fn path_parameters(&self, parts: &mut Parts) -> Result<Vec<(String, String)>, Failure> {
         if !self.has_path_parameters {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        match parts.extract::<RawPathParams>().await {
-            Ok(path) => path
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-            // A path that is no UTF-8 after decoding names nothing.
-            Err(_) => Vec::new(),
-        }
+        let path = parts
+            .extract::<RawPathParams>()
+            .await
+            .map_err(|_| Failure::malformed_request("the path is no UTF-8 text"))?;
+        Ok(path
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect())
     }
 
-    /// Path and query of a route that reads its request from there; none for one with a body.
-    fn parameters(
-        &self,
-        path: &[(String, String)],
-        query: &str,
-    ) -> Result<Option<Vec<(String, String)>>, Failure> {
-        if self.shape == RequestShape::Body {
-            return Ok(None);
-        }
-        let mut parameters = path.to_vec();
-        let query: Vec<(String, String)> = serde_urlencoded::from_str(query)
-            .map_err(|error| Failure::malformed_request(error.to_string()))?;
-        // What the path says cannot be said otherwise by the query.
-        let said: Vec<_> = query
-            .into_iter()
-            .filter(|(name, _)| path.iter().all(|(p, _)| p != name))
-            .collect();
-        parameters.extend(said);
-        Ok(Some(parameters))
-    }
-
-    /// Reads the body whole, before anything is executed or stored for it (P15).
-    async fn body(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
-        let limit = self.pipeline.settings().max_request_bytes;
-        let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
-        let body = match limited.collect().await {
-            Ok(collected) => collected.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => return Err(Failure::too_large(limit)),
-            Err(_) => return Err(Failure::malformed_request("the body ended early")),
+    /// Everything but the body; what it refuses needs nothing else.
+    async fn head(&self, parts: &mut Parts) -> Result<Head, Failure> {
+        let query = match self.shape {
+            RequestShape::Body => Vec::new(),
+            RequestShape::Parameters => {
+                serde_urlencoded::from_str(parts.uri.query().unwrap_or_default())
+                    .map_err(|error| Failure::malformed_request(error.to_string()))?
+            }
         };
-        if !body.is_empty() && !is_json(headers) {
-            return Err(Failure::unsupported_media_type("application/json"));
-        }
-        Ok(body)
+        Ok(Head {
+            baggage: self.baggage(&parts.headers)?,
+            path: self.path_parameters(parts).await?,
+            query,
+        })
     }
+}
+
+/// What the head of a request says.
+struct Head {
+    baggage: Baggage,
+    path: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+}
+
+/// The request of a route that reads it from path and query; what the path says cannot be said
+/// otherwise by the query.
+fn parameters(head: &Head) -> RequestSource {
+    let is_in_path = |name: &str| head.path.iter().any(|(known, _)| known == name);
+    let query = head.query.iter().filter(|(name, _)| !is_in_path(name));
+    RequestSource::Parameters(head.path.iter().chain(query).cloned().collect())
+}
+
+/// Reads the body whole, before anything is executed or stored for it (P15).
+async fn read_body(body: Body, limit: u64, is_json: bool) -> Result<RequestSource, Failure> {
+    let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
+    let body = match timeout(BODY_TIME, limited.collect()).await {
+        Ok(Ok(collected)) => collected.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Failure::too_large(limit)),
+        Ok(Err(_)) => return Err(Failure::malformed_request("the body ended early")),
+        Err(_) => return Err(Failure::request_timeout()),
+    };
+    if !body.is_empty() && !is_json {
+        return Err(Failure::unsupported_media_type("application/json"));
+    }
+    Ok(RequestSource::Json(body))
 }
 
 /// `application/json` or `…+json`, with any parameters.
