@@ -4,11 +4,13 @@ mod support;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use caching_abstractions::{CacheKey, CacheStore, KeyPrefix, TimeToLive, milliseconds};
 use conformance::{Gap, Pace, RunningStore, Setup, StoreHarness};
 use redis_support::{Fault, Proxy, Server};
+use support::SmallClients;
 
 /// The server that all cases share; each has a database of its own.
 static SHARED: LazyLock<Server> = LazyLock::new(|| Server::with(&[("databases", "256")]));
@@ -24,6 +26,7 @@ struct Running {
     proxy: Proxy,
     database: u8,
     default_time_to_live: Option<TimeToLive>,
+    small: SmallClients,
 }
 
 #[async_trait]
@@ -56,6 +59,7 @@ impl StoreHarness for Standalone {
             proxy: Proxy::start(port),
             database,
             default_time_to_live: setup.default_time_to_live,
+            small: SmallClients::default(),
         }))
     }
 }
@@ -72,9 +76,13 @@ impl RunningStore for Running {
         let url = format!("{}/{}", self.proxy.url(), self.database);
         let client = support::client(&url, prefix, self.default_time_to_live).await;
         if self.own.is_some() {
-            support::warm(&*client).await;
+            self.small.add(&client).await;
         }
         client
+    }
+
+    async fn pass(&self, duration: Duration) {
+        self.small.pass(duration).await;
     }
 
     /// Another server takes its place, which is what clients see of one that comes back empty.

@@ -9,12 +9,13 @@ mod support;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use caching_abstractions::{CacheKey, CacheStore, KeyPrefix, TimeToLive, milliseconds};
 use conformance::{Gap, Pace, RunningStore, Setup, StoreHarness};
 use redis_support::{Cluster, Fault, Server};
-use support::Usage;
+use support::{SmallClients, Usage};
 
 /// The Cluster that all cases share; each has a key prefix of its own.
 static SHARED: LazyLock<Mutex<Cluster>> = LazyLock::new(|| Mutex::new(Cluster::start()));
@@ -30,6 +31,7 @@ struct Running {
     usage: Usage,
     name: String,
     default_time_to_live: Option<TimeToLive>,
+    small: SmallClients,
 }
 
 #[async_trait]
@@ -58,6 +60,7 @@ impl StoreHarness for ThreePrimaries {
             usage: Usage::shared().await,
             name: format!("case{number}"),
             default_time_to_live: setup.default_time_to_live,
+            small: SmallClients::default(),
         }))
     }
 }
@@ -90,9 +93,13 @@ impl RunningStore for Running {
         let prefix = self.prefix(prefix);
         let client = support::client(&url, Some(&prefix), self.default_time_to_live).await;
         if self.own.is_some() {
-            support::warm(&*client).await;
+            self.small.add(&client).await;
         }
         client
+    }
+
+    async fn pass(&self, duration: Duration) {
+        self.small.pass(duration).await;
     }
 
     async fn restart_empty(&mut self) -> Result<(), Gap> {

@@ -9,12 +9,13 @@ mod support;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use caching_abstractions::{CacheKey, CacheStore, KeyPrefix, TimeToLive, milliseconds};
 use conformance::{Gap, Pace, RunningStore, Setup, StoreHarness};
 use redis_support::{Fault, SentinelGroup, Server};
-use support::Usage;
+use support::{SmallClients, Usage};
 
 /// The group that all cases share; each has a database of its own. Its sentinels are patient: no
 /// case is about a failover.
@@ -33,6 +34,7 @@ struct Running {
     url: String,
     database: u8,
     default_time_to_live: Option<TimeToLive>,
+    small: SmallClients,
 }
 
 fn with_shared<T>(action: impl FnOnce(&mut SentinelGroup) -> T) -> T {
@@ -57,11 +59,7 @@ impl StoreHarness for Watched {
     }
 
     async fn start(&self, setup: Setup) -> Result<Box<dyn RunningStore>, Gap> {
-        let own = setup.budgets.map(|budgets| {
-            let server = Server::with(&support::SMALL);
-            support::limit(&server, budgets.protected_bytes);
-            server
-        });
+        let own = setup.budgets.map(|_| Server::with(&support::SMALL));
         let (url, database) = match &own {
             Some(server) => {
                 let service = format!("small-{}", server.port());
@@ -69,6 +67,13 @@ impl StoreHarness for Watched {
                     group.watch(&service, server.port());
                     group.url_of(&service, 0)
                 });
+                // Two connections of each sentinel, and the one that asks.
+                redis_support::wait_until("the sentinels watch", || {
+                    let clients = server.raw().command(&["INFO", "clients"]).text();
+                    clients.contains("connected_clients:7")
+                });
+                let budgets = setup.budgets.unwrap();
+                support::limit(server, budgets.protected_bytes);
                 (url, 0)
             }
             None => {
@@ -83,6 +88,7 @@ impl StoreHarness for Watched {
             url,
             database,
             default_time_to_live: setup.default_time_to_live,
+            small: SmallClients::default(),
         }))
     }
 }
@@ -92,9 +98,13 @@ impl RunningStore for Running {
     async fn client(&self, prefix: Option<&KeyPrefix>) -> Arc<dyn CacheStore> {
         let client = support::client(&self.url, prefix, self.default_time_to_live).await;
         if self.own.is_some() {
-            support::warm(&*client).await;
+            self.small.add(&client).await;
         }
         client
+    }
+
+    async fn pass(&self, duration: Duration) {
+        self.small.pass(duration).await;
     }
 
     async fn restart_empty(&mut self) -> Result<(), Gap> {

@@ -8,6 +8,7 @@
 )]
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use caching_abstractions::{CacheKey, CacheStore, CachingSettings, KeyPrefix, Secret, TimeToLive};
 use caching_redis::RedisStore;
@@ -35,14 +36,18 @@ pub(crate) async fn client(
 
 /// What makes a server small: it never evicts, and statistics of a command that is called for the
 /// first time do not take the room of an entry.
-pub(crate) const SMALL: [(&str, &str); 2] = [
+pub(crate) const SMALL: [(&str, &str); 3] = [
     ("maxmemory-policy", "noeviction"),
     ("latency-tracking", "no"),
+    ("enable-debug-command", "local"),
 ];
 
 /// Gives a server that was started with [`SMALL`] room for `bytes` more than it has in use.
 pub(crate) fn limit(server: &Server, bytes: u64) {
     let mut raw = server.raw();
+    // The buffers of connections count as well: they are not to shrink in the middle of a case.
+    let answer = raw.command(&["DEBUG", "REPLYBUFFER", "RESIZING", "0"]);
+    assert_eq!(answer.text(), "OK");
     let memory = raw.command(&["INFO", "memory"]).text();
     let mut lines = memory.lines();
     let used = lines.find_map(|line| line.strip_prefix("used_memory:"));
@@ -53,13 +58,36 @@ pub(crate) fn limit(server: &Server, bytes: u64) {
     assert_eq!(answer.text(), "OK");
 }
 
-/// Makes the buffers of a connection to a small server as large as they will be.
+/// The clients of a small server.
 ///
-/// They count against `maxmemory`, and are not to grow in the middle of a case about the last free
-/// byte.
-pub(crate) async fn warm(client: &dyn CacheStore) {
-    let key = CacheKey::new("nothing").unwrap();
-    let _ = client.try_remove(&key, &[0; 48 * 1024]).await;
+/// The buffers of their connections count against `maxmemory`, and are neither to grow nor to
+/// shrink in the middle of a case about the last free byte.
+#[derive(Default)]
+pub(crate) struct SmallClients(std::sync::Mutex<Vec<Arc<dyn CacheStore>>>);
+
+impl SmallClients {
+    /// Takes note of a client, and makes its buffers as large as they will be.
+    pub(crate) async fn add(&self, client: &Arc<dyn CacheStore>) {
+        let key = CacheKey::new("nothing").unwrap();
+        let _ = client.try_remove(&key, &[0; 24 * 1024]).await;
+        self.0.lock().unwrap().push(Arc::clone(client));
+    }
+
+    /// Lets `duration` pass; the server shrinks the buffers of connections that are idle for long.
+    pub(crate) async fn pass(&self, duration: Duration) {
+        let end = tokio::time::Instant::now() + duration;
+        loop {
+            let clients = self.0.lock().unwrap().clone();
+            for client in clients {
+                let _ = client.ping().await;
+            }
+            let left = end - tokio::time::Instant::now();
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(Duration::from_millis(500))).await;
+        }
+    }
 }
 
 static USE: LazyLock<Arc<RwLock<()>>> = LazyLock::new(Arc::default);
