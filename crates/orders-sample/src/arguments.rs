@@ -58,11 +58,9 @@ impl Arguments {
             .with_default("XiHan:Caching:Provider", "inmemory"))
     }
 
-    /// The settings: command line, else configuration, else default.
-    ///
-    /// # Errors
-    /// Every value of the service's section that is not valid.
-    pub fn settings(&self, configuration: &Configuration) -> Result<Settings, AssemblyError> {
+    /// The settings: command line, else configuration, else default; and whatever is wrong with
+    /// the service's own section.
+    pub fn settings(&self, configuration: &Configuration) -> (Settings, Vec<AssemblyProblem>) {
         let section = configuration.section(SECTION);
         let mut problems = section.unknown_keys(&KEYS);
         let mut keep = |problem| problems.push(problem);
@@ -87,8 +85,7 @@ impl Arguments {
             ));
             Duration::ZERO
         });
-        AssemblyError::check(problems)?;
-        Ok(Settings {
+        let settings = Settings {
             http_port: self.http_port.or(http_port).unwrap_or(5000),
             timing: Timing {
                 order_delay: Duration::from_millis(
@@ -96,7 +93,8 @@ impl Arguments {
                 ),
                 report,
             },
-        })
+        };
+        (settings, problems)
     }
 }
 
@@ -104,16 +102,17 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn settings(arguments: &[&str], toml: &str) -> Result<Settings, AssemblyError> {
+    fn settings(arguments: &[&str], toml: &str) -> (Settings, Vec<AssemblyProblem>) {
         let arguments =
             Arguments::parse_from(std::iter::once("orders-sample").chain(arguments.to_vec()));
-        arguments.settings(&Configuration::from_toml(toml)?)
+        arguments.settings(&Configuration::from_toml(toml).unwrap())
     }
 
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_default() {
         let toml = "[Orders]\nHttpPort = 8080\nReportSeconds = 0.5";
-        let settings = settings(&["--http-port", "9090"], toml).unwrap();
+        let (settings, problems) = settings(&["--http-port", "9090"], toml);
+        assert_eq!(problems, []);
         assert_eq!(settings.http_port, 9090);
         assert_eq!(settings.timing.report, Duration::from_millis(500));
         assert_eq!(settings.timing.order_delay, Duration::ZERO);
@@ -122,7 +121,9 @@ mod tests {
     #[test]
     fn c1_every_bad_value_is_reported_at_once() {
         let toml = "[Orders]\nHttpPort = 70000\nReportSeconds = -1\nReportSecond = 1";
-        let error = settings(&[], toml).unwrap_err().to_string();
+        let error = AssemblyError::check(settings(&[], toml).1)
+            .unwrap_err()
+            .to_string();
         for key in ["HttpPort", "ReportSeconds", "ReportSecond"] {
             assert!(error.contains(&format!("Orders:{key}")), "{key}: {error}");
         }

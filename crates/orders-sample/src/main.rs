@@ -44,9 +44,9 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<(), AnyError> {
     let configuration = arguments.configuration()?;
-    let settings = arguments.settings(&configuration)?;
+    let (settings, problems) = arguments.settings(&configuration);
     let metrics = install_metrics()?;
-    let service = Service::assemble(configuration, &settings).await?;
+    let service = Service::assemble(configuration, &settings, problems).await?;
 
     let stop = stop_signal()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.http_port));

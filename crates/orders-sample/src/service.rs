@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use idempotency_pipeline::{Catalogues, Pipeline};
+use xihan_caching::AssemblyProblem;
 use xihan_caching::prelude::*;
 
 use crate::arguments::Settings;
@@ -26,18 +27,20 @@ pub struct Service {
 }
 
 impl Service {
-    /// Assembles the service.
+    /// Assembles the service; `problems` are those found in the service's own settings.
     ///
     /// # Errors
     /// Everything that is wrong with the configuration, at once.
     pub async fn assemble(
         configuration: Configuration,
         settings: &Settings,
+        problems: Vec<AssemblyProblem>,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let caching = Caching::builder()
             .provider(InMemoryProvider::new())
             .feature("daily-report", [CachingCapabilities::DISTRIBUTED])
             .configuration(configuration)
+            .problems(problems)
             .build()
             .await?;
         let catalogues = Catalogues::built_in()

@@ -40,6 +40,7 @@ pub(crate) fn plan(builder: &CachingBuilder) -> Result<Plan, AssemblyError> {
             problems.push(problem);
         }
     }
+    problems.extend(builder.problems.iter().cloned());
     AssemblyError::check(problems)?;
     match provider {
         Some(provider) => Ok(Plan {

@@ -20,6 +20,7 @@ pub struct CachingBuilder {
     pub(crate) providers: Vec<Arc<dyn CachingProvider>>,
     pub(crate) features: Vec<(String, Vec<String>)>,
     pub(crate) configuration: Configuration,
+    pub(crate) problems: Vec<AssemblyProblem>,
     distributed_cache: Option<Arc<dyn DistributedCache>>,
 }
 
@@ -49,6 +50,13 @@ impl CachingBuilder {
     /// environment is read.
     pub fn configuration(mut self, configuration: Configuration) -> Self {
         self.configuration = configuration;
+        self
+    }
+
+    /// Problems that the application found in its own settings, to be reported together with all
+    /// others.
+    pub fn problems(mut self, problems: impl IntoIterator<Item = AssemblyProblem>) -> Self {
+        self.problems.extend(problems);
         self
     }
 

@@ -89,19 +89,21 @@ fn assert_says(said: &str, texts: &[&str]) {
 #[tokio::test]
 async fn c1_a_typo_a_bad_value_and_an_unknown_provider_are_one_error() {
     let file = "[XiHan.Caching]\nProvider = \"inmemroy\"\nDefaultTimeToLiveSeconds = -5\n\
-                [XiHan.Caching.Idempotency]\nTimeToLiveSecond = 1\n";
+                [XiHan.Caching.Idempotency]\nTimeToLiveSecond = 1\n\
+                [Orders]\nReportSeconds = -1\n";
     let said = refused(Launch::new().file("xihan.toml", file)).await;
     assert_eq!(said.matches("ERROR").count(), 1, "{said}");
     assert_says(
         &said,
         &[
-            "3 problems",
+            "4 problems",
             "XiHan:Caching:Provider (xihan.toml, line 2): no provider `inmemroy` is registered",
             "did you mean `inmemory`",
             "XiHan:Caching:DefaultTimeToLiveSeconds (xihan.toml, line 3): `-5` is not positive",
             "set it to a number of seconds above 0",
             "XiHan:Caching:Idempotency:TimeToLiveSecond (xihan.toml, line 5): is no known setting",
             "did you mean XiHan:Caching:Idempotency:TimeToLiveSeconds",
+            "Orders:ReportSeconds: `-1` is not valid",
         ],
     );
 }
