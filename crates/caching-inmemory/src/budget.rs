@@ -28,8 +28,11 @@ pub(crate) fn evictable_charge(key: &str, value: &[u8]) -> u64 {
 pub(crate) enum Share {
     /// All but the reserve.
     Plain,
-    /// All of it: leases, and what the caller marked as essential.
+    /// Half of the reserve as well: what the caller marked as essential.
     Essential,
+    /// All of it: leases. Records that took the room of their markers can fill the other half of
+    /// the reserve for a day, and locks must not wait for that.
+    Lease,
 }
 
 /// A write does not fit; nothing changed.
@@ -64,7 +67,8 @@ impl ProtectedBudget {
         let growth = new - old;
         let limit = match share {
             Share::Plain => self.limit - self.limit / RESERVE_DIVISOR,
-            Share::Essential => self.limit,
+            Share::Essential => self.limit - self.limit / RESERVE_DIVISOR / 2,
+            Share::Lease => self.limit,
         };
         self.used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -100,15 +104,17 @@ mod tests {
         assert_eq!(budget.change(0, 951, Share::Plain), Err(NoRoom));
         assert_eq!(budget.change(0, 950, Share::Plain), Ok(()));
         assert_eq!(budget.change(0, 1, Share::Plain), Err(NoRoom));
-        assert_eq!(budget.change(0, 50, Share::Essential), Ok(()));
+        assert_eq!(budget.change(0, 25, Share::Essential), Ok(()));
         assert_eq!(budget.change(0, 1, Share::Essential), Err(NoRoom));
+        assert_eq!(budget.change(0, 25, Share::Lease), Ok(()));
+        assert_eq!(budget.change(0, 1, Share::Lease), Err(NoRoom));
         assert_eq!(budget.used(), 1000);
     }
 
     #[test]
     fn s2_what_does_not_grow_fits_into_a_full_budget() {
         let budget = ProtectedBudget::new(1000);
-        budget.change(0, 1000, Share::Essential).unwrap();
+        budget.change(0, 1000, Share::Lease).unwrap();
         assert_eq!(budget.change(100, 100, Share::Plain), Ok(()));
         assert_eq!(budget.change(100, 40, Share::Plain), Ok(()));
         assert_eq!(budget.used(), 940);
@@ -118,6 +124,6 @@ mod tests {
     fn s2_a_sum_out_of_range_does_not_fit() {
         let budget = ProtectedBudget::new(u64::MAX);
         budget.change(0, 10, Share::Plain).unwrap();
-        assert_eq!(budget.change(0, u64::MAX, Share::Essential), Err(NoRoom));
+        assert_eq!(budget.change(0, u64::MAX, Share::Lease), Err(NoRoom));
     }
 }

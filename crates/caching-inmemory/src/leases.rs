@@ -67,7 +67,7 @@ impl Backing {
             value: Bytes::copy_from_slice(token),
             life,
             fencing,
-            share: Share::Essential,
+            share: Share::Lease,
         };
         locked.write(standing, &mut write)?;
         Ok(fencing)
