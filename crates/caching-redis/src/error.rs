@@ -41,7 +41,15 @@ impl Error for Cause {}
 
 impl From<fred::error::Error> for Cause {
     fn from(error: fred::error::Error) -> Self {
-        Self::new(without_arguments(error.details()))
+        let details = error.details();
+        // An error of the operating system comes as the text of its fields.
+        let message = details
+            .split_once("message: \"")
+            .and_then(|(_, rest)| rest.split_once('"'));
+        match message {
+            Some((message, _)) => Self::new(message.to_lowercase()),
+            None => Self::new(without_arguments(details)),
+        }
     }
 }
 

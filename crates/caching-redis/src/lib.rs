@@ -24,6 +24,7 @@ mod cluster;
 mod connection;
 mod error;
 mod keyspace;
+mod layout;
 mod link;
 mod locator;
 mod provider;

@@ -2,8 +2,8 @@
 //!
 //! `SCAN` gives a key that stays where it is at least once. Two things can make a key be missed:
 //! the server changes, which makes its cursors worthless, or the key moves from a node that was
-//! not read yet to one that was. After either, everything is read once more; what was given once
-//! is not given again.
+//! not read yet to one that was. After either, everything is read once more, see `layout`; what was
+//! given once is not given again.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 
 use crate::error::{Attempt, Cause, Fault, Place};
 use crate::keyspace::Keyspace;
+use crate::layout::{Layout, Rounds};
 use crate::link::Link;
 use crate::wire::Wire;
 
 /// How many keys one command is to look at.
 const PAGE: i64 = 1000;
 /// A Cluster that moves keys for longer than so many rounds cannot be listed.
-const MOST_ROUNDS: u32 = 100;
+const MOST_ROUNDS: u32 = 50;
 
 /// Every key that begins with `prefix`.
 pub(crate) fn keys(
@@ -36,7 +37,7 @@ pub(crate) fn keys(
         found: VecDeque::new(),
         seen: HashSet::new(),
         round: None,
-        rounds: 0,
+        rounds: Rounds::default(),
         is_over: false,
     };
     stream::unfold(listing, |mut listing| async move {
@@ -54,7 +55,7 @@ struct Listing {
     found: VecDeque<CacheKey>,
     seen: HashSet<CacheKey>,
     round: Option<Round>,
-    rounds: u32,
+    rounds: Rounds,
     is_over: bool,
 }
 
@@ -65,7 +66,7 @@ struct Round {
     /// The process that the cursor belongs to.
     run_id: Option<String>,
     /// What the nodes said of their slots when the round began.
-    layout: Vec<String>,
+    layout: Layout,
     is_disturbed: bool,
 }
 
@@ -140,8 +141,7 @@ impl Listing {
     }
 
     async fn begin(&mut self) -> Attempt<Round> {
-        self.rounds += 1;
-        if self.rounds > MOST_ROUNDS {
+        if self.rounds.finished() >= MOST_ROUNDS {
             let cause = Cause::new("its keys move from node to node all the time");
             return Err(Fault::Unknown(cause));
         }
@@ -159,34 +159,23 @@ impl Listing {
     async fn end(&mut self, round: Round) -> Attempt<()> {
         let nodes = self.wire.primaries().await?;
         let layout = self.layout(&nodes).await?;
-        // A slot that is on its way is shown in brackets.
-        let is_moving = |layout: &[String]| layout.iter().any(|slots| slots.contains('['));
-        let is_quiet = layout == round.layout && !is_moving(&layout);
-        if is_quiet && !round.is_disturbed {
-            self.is_over = true;
-        }
+        self.is_over = self
+            .rounds
+            .finish(&round.layout, &layout, round.is_disturbed);
         Ok(())
     }
 
-    /// What each node of a Cluster says of its own slots, and nothing for one server.
-    async fn layout(&self, nodes: &[Arc<Link>]) -> Attempt<Vec<String>> {
+    /// Where the slots of a Cluster are, and nothing for one server.
+    async fn layout(&self, nodes: &[Arc<Link>]) -> Attempt<Layout> {
         if !self.wire.is_cluster() {
-            return Ok(Vec::new());
+            return Ok(Layout::default());
         }
-        let mut layout = Vec::with_capacity(nodes.len());
+        let mut answers = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let (reply, _) = self
-                .wire
-                .call_on(node, "CLUSTER", vec!["NODES".into()])
-                .await?;
-            let text = reply.text()?;
-            let own = text.lines().find(|line| line.contains("myself"));
-            let mut fields = own.unwrap_or_default().split(' ');
-            let id = fields.next().unwrap_or_default().to_owned();
-            let slots: Vec<&str> = fields.skip(7).collect();
-            layout.push(format!("{id} {}", slots.join(" ")));
+            let arguments = vec!["NODES".into()];
+            let (reply, _) = self.wire.call_on(node, "CLUSTER", arguments).await?;
+            answers.push(reply.text()?);
         }
-        layout.sort_unstable();
-        Ok(layout)
+        Ok(Layout::read(&answers))
     }
 }

@@ -97,7 +97,7 @@ impl SentinelGroup {
     /// # Panics
     /// If a sentinel does not answer.
     pub fn primary(&self) -> usize {
-        let mut raw = Raw::connect(self.sentinels[0].port).expect("a sentinel accepts");
+        let mut raw = Raw::connect(self.sentinels[2].port).expect("a sentinel accepts");
         let command = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::SERVICE];
         let port = raw.command(&command).list()[1].text();
         if port == self.proxy.port().to_string() {
