@@ -97,7 +97,8 @@ fn create_order(orders: OrderBook, delay: Duration) -> Operation<CreateOrder, Or
                         .with_parameter("name", request.name)
                         .into());
                 }
-                Ok(orders.place(context.tenant(), request.name, request.amount))
+                let CreateOrder { name, amount } = request;
+                Ok(orders.place(context.tenant(), name, amount).await?)
             }
         })
         .validate(|request| {
@@ -116,8 +117,12 @@ fn create_order(orders: OrderBook, delay: Duration) -> Operation<CreateOrder, Or
 fn list_orders(orders: OrderBook) -> Operation<ListOrders, OrderList> {
     Operation::new("orders.list")
         .handler(move |context, _: ListOrders| {
-            let orders = orders.list(context.tenant());
-            async move { Ok(OrderList { orders }) }
+            let orders = orders.clone();
+            async move {
+                Ok(OrderList {
+                    orders: orders.list(context.tenant()).await?,
+                })
+            }
         })
         .query()
 }
@@ -125,8 +130,9 @@ fn list_orders(orders: OrderBook) -> Operation<ListOrders, OrderList> {
 fn get_order(orders: OrderBook) -> Operation<GetOrder, Order> {
     Operation::new("orders.get")
         .handler(move |context, request: GetOrder| {
-            let order = orders.find(context.tenant(), &request.id);
+            let orders = orders.clone();
             async move {
+                let order = orders.find(context.tenant(), &request.id).await?;
                 order.ok_or_else(|| {
                     Failure::new("ORDERS_NOTFOUND_001")
                         .with_message_key("orders.not_found")
@@ -157,8 +163,8 @@ fn daily_report(
                 // Somebody else may hold it by now: stop before two reports run.
                 () = lock.lost() => return Err(CachingError::unavailable("the lease was lost").into()),
             }
-            let report =
-                Report { report: "daily".to_owned(), orders: orders.count(context.tenant()) };
+            let orders = orders.list(context.tenant()).await?.len();
+            let report = Report { report: "daily".to_owned(), orders };
             if !lock.release().await.unwrap_or(false) {
                 tracing::warn!("the report's lease was over before the report");
             }

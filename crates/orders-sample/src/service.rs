@@ -1,6 +1,7 @@
 //! Assembly: from a configuration to a service that is ready to serve.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use idempotency_pipeline::{Catalogues, Pipeline};
 use xihan_caching::AssemblyProblem;
@@ -38,6 +39,7 @@ impl Service {
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let caching = Caching::builder()
             .provider(InMemoryProvider::new())
+            .provider(RedisProvider::new())
             .feature("daily-report", [CachingCapabilities::DISTRIBUTED])
             .configuration(configuration)
             .problems(problems)
@@ -50,7 +52,7 @@ impl Service {
             .authenticate(ApiKeys::development())
             .catalogues(catalogues)
             .build(&caching);
-        let orders = OrderBook::default();
+        let orders = OrderBook::new(Arc::clone(caching.store()));
         let operations = Operations::new(&orders, caching.locks(), settings.timing);
         Ok(Self {
             caching,

@@ -12,6 +12,8 @@ pub use caching::Caching;
 pub use caching_abstractions::*;
 #[cfg(feature = "inmemory")]
 pub use caching_inmemory::InMemoryProvider;
+#[cfg(feature = "redis")]
+pub use caching_redis::RedisProvider;
 pub use distcache_adapter::{
     BlockingStore, CacheStoreDistributedCache, DistributedCache, DistributedCacheEntryOptions,
 };

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "inmemory")]
 pub use crate::InMemoryProvider;
+#[cfg(feature = "redis")]
+pub use crate::RedisProvider;
 pub use crate::{
     AssemblyError, CacheEntryOptions, CacheKey, CacheStore, CacheStoreExt, Caching,
     CachingCapabilities, CachingError, CachingServices, CachingSettings, Configuration,

@@ -44,7 +44,7 @@ async fn h1_every_case_of_the_baggage_table() {
     let service = Service::start().await;
     for case in cases() {
         let before = service.orders(ALICE).await.len();
-        let operations = service.metrics().await.store_operations();
+        let operations = service.metrics().await.stage_operations();
         let answer = service.send(&order_with(&case.lines)).await;
         match case.expected.as_str() {
             "invalid" => {
@@ -70,7 +70,7 @@ async fn h1_every_case_of_the_baggage_table() {
                 continue;
             }
         }
-        let after = service.metrics().await.store_operations();
+        let after = service.metrics().await.stage_operations();
         assert_eq!(after, operations, "the store was asked: {}", case.why);
     }
 }

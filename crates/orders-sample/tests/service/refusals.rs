@@ -10,7 +10,7 @@ const LIMIT: usize = 2 * 1024 * 1024;
 /// Sends each request, and checks its answer and that nothing was executed or stored.
 async fn refused(status: u16, code: &str, cases: impl IntoIterator<Item = (Request, &str)>) {
     let service = Service::start().await;
-    let before = service.metrics().await.store_operations();
+    let before = service.metrics().await.stage_operations();
     for (request, reason) in cases {
         let answer = service.send(&request).await;
         let problem = answer.problem(status, code);
@@ -20,7 +20,7 @@ async fn refused(status: u16, code: &str, cases: impl IntoIterator<Item = (Reque
     }
     assert_eq!(service.orders(ALICE).await.len(), 0);
     assert_eq!(
-        service.metrics().await.store_operations(),
+        service.metrics().await.stage_operations(),
         before,
         "the store was asked"
     );

@@ -31,17 +31,19 @@ impl Metrics {
         ))
     }
 
-    /// How many operations the store was asked for, all in all.
-    pub(crate) fn store_operations(&self) -> f64 {
-        self.sum("xihan_caching_store_operations_total")
-    }
-
-    /// The sum of all series with this name.
-    pub(crate) fn sum(&self, name: &str) -> f64 {
-        let is_named = |series: &str| series.split('{').next() == Some(name);
+    /// How many operations the Idempotency stage asked the store for; the service's own code uses
+    /// others.
+    pub(crate) fn stage_operations(&self) -> f64 {
+        let operations = ["get_or_add", "try_replace", "try_remove", "try_extend"];
+        let is_one = |series: &str| {
+            series.starts_with("xihan_caching_store_operations_total")
+                && operations
+                    .iter()
+                    .any(|operation| series.contains(&format!("operation=\"{operation}\"")))
+        };
         self.0
             .iter()
-            .filter(|(series, _)| is_named(series))
+            .filter(|(series, _)| is_one(series))
             .map(|(_, value)| value)
             .sum()
     }
