@@ -7,7 +7,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, ConnectionSettings, Purpose};
+use crate::client::{ConnectionSettings, Purpose};
+use crate::connection::Connection;
 use crate::error::{Attempt, Cause, Fault, Refusal};
 use crate::keyspace::SLOTS;
 use crate::link::{Link, State};

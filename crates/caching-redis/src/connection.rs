@@ -7,60 +7,22 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::Poll;
-use std::time::Duration;
 
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
-use fred::types::config::{
-    Config, ConnectionConfig, PerformanceConfig, ServerConfig, TcpConfig, TlsConnector,
-};
-use fred::types::{
-    Builder, ClusterHash, ConnectHandle, CustomCommand, Message, RespVersion, Value,
-};
+use fred::types::{ClusterHash, ConnectHandle, CustomCommand, Message, Value};
 use futures_util::future::try_join_all;
 use futures_util::{FutureExt, poll};
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
-use crate::error::{Attempt, Cause, Fault, Refusal};
+use crate::client::{ConnectionSettings, Purpose, client, fault, not_sent};
+use crate::error::{Attempt, Cause, Fault};
 use crate::reply::Reply;
 use crate::request::{NamedScript, Request};
 use crate::script::{Dialect, Script};
 use crate::server::ServerInfo;
-use crate::url::{Address, Login};
-
-/// What every connection of a store has in common.
-#[derive(Clone)]
-pub(crate) struct ConnectionSettings {
-    pub(crate) login: Login,
-    pub(crate) database: u8,
-    pub(crate) tls: Option<TlsConnector>,
-    /// The time limit of an operation, which is also that of opening.
-    pub(crate) limit: Duration,
-}
-
-impl std::fmt::Debug for ConnectionSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConnectionSettings")
-            .field("database", &self.database)
-            .field("is_tls", &self.tls.is_some())
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
-    }
-}
-
-/// How many commands may wait to be sent.
-const BUFFER: usize = 65_536;
-/// No attempt to open waits longer for a network that says nothing.
-const CONNECT_LIMIT: Duration = Duration::from_secs(1);
-
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Commands,
-    /// Messages; plain commands work as well.
-    Messages,
-}
+use crate::url::Address;
 
 /// An open connection.
 pub(crate) struct Connection {
@@ -317,105 +279,9 @@ fn command(name: &'static str) -> CustomCommand {
     CustomCommand::new_static(name, ClusterHash::Random, false)
 }
 
-fn client(
-    address: &Address,
-    settings: &ConnectionSettings,
-    purpose: Purpose,
-) -> Result<Client, fred::error::Error> {
-    let config = Config {
-        fail_fast: true,
-        server: ServerConfig::new_centralized(address.host.clone(), address.port),
-        username: settings.login.user.clone(),
-        password: settings
-            .login
-            .password
-            .as_ref()
-            .map(|p| p.expose().to_owned()),
-        database: (settings.database > 0).then_some(settings.database),
-        tls: settings.tls.clone().map(Into::into),
-        version: match purpose {
-            Purpose::Commands => RespVersion::RESP2,
-            // Messages and answers are told apart.
-            Purpose::Messages => RespVersion::RESP3,
-        },
-        ..Config::default()
-    };
-    let connection = ConnectionConfig {
-        connection_timeout: settings.limit.min(CONNECT_LIMIT),
-        internal_command_timeout: settings.limit,
-        max_command_attempts: 1,
-        max_redirections: 0,
-        max_command_buffer_len: BUFFER,
-        tcp: TcpConfig {
-            nodelay: Some(true),
-            ..TcpConfig::default()
-        },
-        ..ConnectionConfig::default()
-    };
-    let mut builder = Builder::from_config(config);
-    builder.set_connection_config(connection);
-    builder.set_performance_config(PerformanceConfig {
-        broadcast_channel_capacity: 1024,
-        ..PerformanceConfig::default()
-    });
-    builder.build()
-}
-
-/// An error of opening: nothing was sent that matters.
-fn not_sent(error: &fred::error::Error) -> Fault {
-    match refusal(error) {
-        Some(refusal) => Fault::Refused(refusal),
-        None => Fault::NotSent(error.clone().into()),
-    }
-}
-
-/// An error of a command.
-fn fault(error: &fred::error::Error) -> Fault {
-    if let Some(refusal) = refusal(error) {
-        return Fault::Refused(refusal);
-    }
-    let never_left = [
-        "Failed to send command to router",
-        "Client is not initialized",
-        "Failed to route command",
-    ];
-    let details = error.details();
-    if never_left.iter().any(|text| details.contains(text)) {
-        Fault::NotSent(Cause::new("the connection broke"))
-    } else {
-        Fault::Unknown(error.clone().into())
-    }
-}
-
-/// The server's own error answer, where `error` is one.
-///
-/// `CLUSTERDOWN` is none: the client breaks the connection over it, and then says the same to
-/// every command that was on its way.
-fn refusal(error: &fred::error::Error) -> Option<Refusal> {
-    let details = error.details();
-    let first = details.split_whitespace().next().unwrap_or_default();
-    let is_answer = first.len() > 2 && first.bytes().all(|byte| byte.is_ascii_uppercase());
-    (is_answer && first != "CLUSTERDOWN").then(|| Refusal::new(details))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn x3_a_connection_prints_no_login() {
-        let login = Login {
-            user: Some("shopkeeper".to_owned()),
-            password: Some(caching_abstractions::Secret::new("s3cret")),
-        };
-        let settings = ConnectionSettings {
-            login,
-            database: 0,
-            tls: None,
-            limit: Duration::from_secs(2),
-        };
-        assert!(!format!("{settings:?}").contains("s3cret"));
-    }
 
     #[test]
     fn every_script_has_its_place() {
@@ -425,5 +291,59 @@ mod tests {
                 assert!(script.text(dialect).contains("redis."));
             }
         }
+    }
+
+    /// A connection to `server` that takes it for version 6.2.
+    async fn below_seven(server: &redis_support::Server) -> Connection {
+        let settings = ConnectionSettings {
+            login: crate::url::Login::default(),
+            database: 0,
+            tls: None,
+            limit: std::time::Duration::from_secs(2),
+        };
+        let address = Address {
+            host: "127.0.0.1".to_owned(),
+            port: server.port(),
+        };
+        let opened = Connection::open(&address, &settings, Purpose::Commands).await;
+        let (mut connection, _end) = opened.unwrap();
+        connection.info = ServerInfo::read("redis_version:6.2.14");
+        connection.hashes = connection.load_scripts().await.unwrap();
+        connection
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn below_7_a_script_takes_the_place_of_set_or_get() {
+        let server = redis_support::Server::start();
+        let connection = below_seven(&server).await;
+        let set = |value: &'static str| {
+            let request = Request::set_or_get("k".into(), value.into(), 60_000);
+            let connection = &connection;
+            async move { connection.send(&request).await.unwrap() }
+        };
+        assert_eq!(set("1").await, Reply::Nil);
+        assert_eq!(set("2").await, Reply::Bytes("1".into()));
+        assert_eq!(server.calls("eval") + server.calls("evalsha"), 2);
+
+        let lease = |token: &'static str| {
+            let keys = ["l".into(), crate::keyspace::fence(b"l")];
+            let request = Request::script(Script::Lease, keys)
+                .with(token)
+                .with_millis(60_000)
+                .with_millis(120_000);
+            let connection = &connection;
+            async move { connection.send(&request).await.unwrap() }
+        };
+        let number = lease("a").await;
+        assert!(matches!(number, Reply::Bytes(_)));
+        assert_eq!(lease("b").await, Reply::Nil);
+        assert_eq!(lease("a").await, number);
+
+        server.raw().command(&["RPUSH", "list", "a"]);
+        let request = Request::set_or_get("list".into(), "v".into(), 60_000);
+        let error = connection.send(&request).await.unwrap_err();
+        assert!(
+            matches!(error, Fault::Refused(refusal) if refusal.to_string().contains("WRONGTYPE"))
+        );
     }
 }

@@ -20,9 +20,11 @@
 //! The layout of the keys is in `docs/redis.md`, what an operator has to know in
 //! `docs/operations.md`.
 
+mod client;
 mod cluster;
 mod connection;
 mod error;
+mod inner;
 mod keyspace;
 mod layout;
 mod link;

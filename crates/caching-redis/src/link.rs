@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connection::{Connection, ConnectionSettings, End, Purpose};
+use crate::client::{ConnectionSettings, Purpose};
+use crate::connection::{Connection, End};
 use crate::error::{Attempt, Cause, Fault, RefusalKind};
 use crate::locator::Locator;
 use crate::server::{Expectations, Mismatch};

@@ -2,7 +2,8 @@
 
 use fred::types::Value;
 
-use crate::connection::{Connection, ConnectionSettings, Purpose};
+use crate::client::{ConnectionSettings, Purpose};
+use crate::connection::Connection;
 use crate::error::{Attempt, Cause, Fault};
 use crate::url::{Address, Login};
 

@@ -6,7 +6,7 @@ use caching_abstractions::{
     CachingSettings, ErrorCode, ProviderManifest, RedisSettings, Result, TimeToLive,
 };
 
-use crate::connection::ConnectionSettings;
+use crate::client::ConnectionSettings;
 use crate::keyspace::Keyspace;
 use crate::link::State;
 use crate::store::RedisStore;

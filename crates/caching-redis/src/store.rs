@@ -2,26 +2,23 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use caching_abstractions::{
-    CacheEntryOptions, CacheItem, CacheKey, CacheStore, CachingError, Expiration, LeaseToken,
-    Result, TimeToLive, WakeHints, hours,
+    CacheEntryOptions, CacheItem, CacheKey, CacheStore, CachingError, LeaseToken, Result,
+    TimeToLive, WakeHints, hours,
 };
-use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
-use std::time::Duration;
-use tokio::sync::OnceCell;
 
-use crate::error::{Attempt, Fault, Place, RefusalKind};
+use crate::error::{Attempt, Fault, Place};
+use crate::inner::{Inner, place};
 use crate::keyspace::{Keyspace, fence};
 use crate::reply::{Reply, unexpected};
 use crate::request::{Repeat, Request};
 use crate::scan;
 use crate::script::Script;
-use crate::value;
-use crate::wake::Watchers;
 use crate::wire::Wire;
 
 /// A [`CacheStore`] on Redis or Valkey: one server, a Cluster, or a primary behind sentinels.
@@ -33,27 +30,12 @@ use crate::wire::Wire;
 #[derive(Clone)]
 pub struct RedisStore(Arc<Inner>);
 
-struct Inner {
-    wire: Arc<Wire>,
-    keyspace: Keyspace,
-    default_time_to_live: TimeToLive,
-    watchers: OnceCell<Watchers>,
-}
-
-/// How many keys of one batch are on their way at once.
-const BATCH: usize = 1000;
-
 /// A fencing number is kept for at least this long after its lease (S6).
 const LEAST_RETENTION: Duration = hours(24);
 
 impl RedisStore {
     pub(crate) fn new(wire: Wire, keyspace: Keyspace, default_time_to_live: TimeToLive) -> Self {
-        Self(Arc::new(Inner {
-            wire: Arc::new(wire),
-            keyspace,
-            default_time_to_live,
-            watchers: OnceCell::new(),
-        }))
+        Self(Arc::new(Inner::new(wire, keyspace, default_time_to_live)))
     }
 }
 
@@ -65,179 +47,11 @@ impl fmt::Debug for RedisStore {
     }
 }
 
-/// Something to write: its bytes as they are stored, and its life in milliseconds.
-struct Entry {
-    stored: Bytes,
-    life: u64,
-}
-
-impl Inner {
-    fn entry(&self, value: Bytes, options: CacheEntryOptions) -> Entry {
-        let fixed = |value, life: TimeToLive| Entry {
-            stored: value::plain(value),
-            life: life.as_millis(),
-        };
-        match options.expiration() {
-            Expiration::StoreDefault => fixed(value, self.default_time_to_live),
-            Expiration::TimeToLive(life) => fixed(value, life),
-            Expiration::Sliding(period) => Entry {
-                stored: value::sliding(&value, period),
-                life: period.as_millis(),
-            },
-        }
-    }
-
-    async fn call(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
-        self.wire.call(request, repeat).await
-    }
-
-    /// Calls a request that may need more room than there is.
-    ///
-    /// A full server refuses before it looks, also where the room is taken by an expired entry of
-    /// the same key, which is invisible (E4). Looking at the key frees that room.
-    async fn write(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
-        let result = self.call(request, repeat).await;
-        match result {
-            Err(fault) if is_full(&fault) => {
-                let key = Bytes::copy_from_slice(request.slot_key());
-                let look = Request::command("EXISTS", key);
-                if self.call(&look, Repeat::Safely).await?.into_flag()? {
-                    return Err(fault);
-                }
-                self.call(request, repeat).await
-            }
-            other => other,
-        }
-    }
-
-    /// Calls one request per key, all at once, and gives the answers in their order.
-    async fn call_all(
-        &self,
-        operation: &'static str,
-        requests: Vec<(&CacheKey, Request)>,
-        repeat: Repeat,
-    ) -> Result<Vec<Reply>> {
-        let mut replies = Vec::with_capacity(requests.len());
-        for some in requests.chunks(BATCH) {
-            let calls = some.iter().map(|(_, request)| self.write(request, repeat));
-            for (reply, (key, _)) in join_all(calls).await.into_iter().zip(some) {
-                replies.push(reply.map_err(|fault| fault.at(place(operation, key)))?);
-            }
-        }
-        Ok(replies)
-    }
-
-    fn set_request(&self, key: &CacheKey, value: Bytes, options: CacheEntryOptions) -> Request {
-        let entry = self.entry(value, options);
-        Request::command("SET", self.keyspace.stored(key))
-            .with(entry.stored)
-            .with("PX")
-            .with_millis(entry.life)
-    }
-
-    /// Takes a stored value apart, and restarts the clock of a sliding one without waiting for it.
-    fn read(&self, key: &CacheKey, stored: Bytes) -> Bytes {
-        let found = value::read(stored);
-        if let Some((header, period)) = found.slides {
-            let touch = Request::script(Script::Touch, [self.keyspace.stored(key)])
-                .with(header)
-                .with_millis(period);
-            self.wire.send_and_forget(&touch);
-        }
-        found.value
-    }
-
-    /// What a full server holds under a key: a write that would not have changed anything is
-    /// answered all the same.
-    async fn standing(&self, key: &CacheKey) -> Attempt<Option<Bytes>> {
-        let request = Request::command("GET", self.keyspace.stored(key));
-        let stored = self.call(&request, Repeat::Safely).await?.value()?;
-        Ok(stored.map(|stored| value::read(stored).value))
-    }
-
-    async fn get_or_add(
-        &self,
-        key: &CacheKey,
-        value: Bytes,
-        options: CacheEntryOptions,
-    ) -> Attempt<Option<Bytes>> {
-        let entry = self.entry(value, options);
-        let stored = self.keyspace.stored(key);
-        let request = Request::set_or_get(stored, entry.stored, entry.life);
-        match self.write(&request, Repeat::Never).await {
-            Ok(reply) => Ok(reply.value()?.map(|stored| value::read(stored).value)),
-            Err(fault) if is_full(&fault) => match self.standing(key).await? {
-                Some(stands) => Ok(Some(stands)),
-                None => Err(fault),
-            },
-            Err(fault) => Err(fault),
-        }
-    }
-
-    async fn try_add(
-        &self,
-        key: &CacheKey,
-        value: Bytes,
-        options: CacheEntryOptions,
-    ) -> Attempt<bool> {
-        let request = self.set_request(key, value, options).with("NX");
-        match self.write(&request, Repeat::Never).await {
-            Ok(reply) => Ok(reply != Reply::Nil),
-            Err(fault) if is_full(&fault) => {
-                let exists = Request::command("EXISTS", self.keyspace.stored(key));
-                if self.call(&exists, Repeat::Safely).await?.into_flag()? {
-                    Ok(false)
-                } else {
-                    Err(fault)
-                }
-            }
-            Err(fault) => Err(fault),
-        }
-    }
-
-    async fn watch(&self, key: &CacheKey) -> Attempt<WakeHints> {
-        let channel = self.keyspace.channel(&self.keyspace.stored(key));
-        let new = || async { Watchers::new(self.wire.message_link()) };
-        let watchers = self.watchers.get_or_init(new).await;
-        let limit = self.wire.limit();
-        let watch = tokio::time::timeout(limit, watchers.watch(channel));
-        watch
-            .await
-            .unwrap_or_else(|_| Err(Fault::not_answered(limit)))
-    }
-
-    async fn time_to_live(&self, key: &CacheKey) -> Attempt<Option<Duration>> {
-        let request = Request::command("PTTL", self.keyspace.stored(key));
-        let left = self.call(&request, Repeat::Safely).await?.number()?;
-        Ok(match left {
-            -2 => None,
-            // Another program wrote it without an expiration.
-            -1 => Some(TimeToLive::MAX.as_duration()),
-            left => Some(Duration::from_millis(u64::try_from(left).unwrap_or(0))),
-        })
-    }
-
-    async fn ping(&self) -> Attempt<()> {
-        let links = self.wire.primaries().await?;
-        let pings = links
-            .iter()
-            .map(|link| self.wire.call_on(link, "PING", Vec::new()));
-        for answer in join_all(pings).await {
-            answer?;
-        }
-        Ok(())
-    }
-}
-
 /// For how long the number of a lease is kept from now, in milliseconds.
 fn retention(life: TimeToLive) -> u64 {
     let after = life.as_duration().saturating_mul(2).max(LEAST_RETENTION);
     let whole = life.as_duration().saturating_add(after);
     u64::try_from(whole.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn is_full(fault: &Fault) -> bool {
-    matches!(fault, Fault::Refused(refusal) if refusal.kind == RefusalKind::Full)
 }
 
 fn fencing_number(reply: Reply) -> Attempt<Option<u64>> {
@@ -248,13 +62,6 @@ fn fencing_number(reply: Reply) -> Attempt<Option<u64>> {
         .ok()
         .and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(unexpected)
-}
-
-fn place<'a>(operation: &'static str, key: &'a CacheKey) -> Place<'a> {
-    Place {
-        operation,
-        key: Some(key.as_str()),
-    }
 }
 
 /// Names where a fault happened.

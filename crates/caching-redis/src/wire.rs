@@ -6,8 +6,9 @@ use std::time::Duration;
 use rand::RngExt;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::client::{ConnectionSettings, Purpose};
 use crate::cluster::Cluster;
-use crate::connection::{Connection, ConnectionSettings, Purpose};
+use crate::connection::Connection;
 use crate::error::{Attempt, Fault, RefusalKind};
 use crate::keyspace::slot;
 use crate::link::{Link, State};

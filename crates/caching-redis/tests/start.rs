@@ -6,8 +6,11 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use caching_abstractions::{
-    CacheEntryOptions, CacheKey, CacheStore, CachingProvider, CachingSettings, ErrorCode, seconds,
+    CacheEntryOptions, CacheKey, CacheStore, CacheStoreExt, CachingProvider, CachingSettings,
+    DistributedLock, ErrorCode, KeyPrefix, minutes, seconds,
 };
 use caching_redis::{RedisProvider, RedisStore};
 use redis_support::{Certificates, Cluster, Server};
@@ -98,16 +101,39 @@ async fn a_password_with_every_special_character_works_and_is_never_shown() {
     refused(&settings(&server.url()), ErrorCode::Unauthenticated).await;
 }
 
+/// The rights that `docs/redis.md` names are enough, and the only way in.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_with_its_own_password_works() {
+async fn a_user_with_the_documented_rights_can_do_everything_under_its_prefix() {
+    const RIGHTS: &str = "~shop:* ~{*}?F* &xihan:wake:* +@read +@write -@dangerous +@scripting \
+                          +@pubsub +@connection +info +time";
+    let documentation = include_str!("../../../docs/redis.md");
+    let documented = RIGHTS.replace("shop", "<prefix>");
+    assert!(documentation.contains(&documented), "it names other rights");
     let server = Server::start();
-    let rule = ["ACL", "SETUSER", "shop", "on", ">pw", "~*", "&*", "+@all"];
+    let mut rule = vec!["ACL", "SETUSER", "shop", "on", ">pw"];
+    rule.extend(RIGHTS.split_whitespace());
     assert_eq!(server.raw().command(&rule).text(), "OK");
-    works(&settings(&format!(
-        "redis://shop:pw@127.0.0.1:{}",
-        server.port()
-    )))
-    .await;
+    let mut settings = settings(&format!("redis://shop:pw@127.0.0.1:{}/1", server.port()));
+    let strange = RedisStore::connect(&settings).await.unwrap();
+    let key = CacheKey::new("k").unwrap();
+    let error = strange.get(&key).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable, "another's key");
+
+    settings.key_prefix = Some(KeyPrefix::new("shop").unwrap());
+    works(&settings).await;
+    let store = RedisStore::connect(&settings).await.unwrap();
+    let sliding = CacheEntryOptions::sliding_expiration(minutes(1)).unwrap();
+    store.set(&key, "1".into(), sliding).await.unwrap();
+    assert_eq!(store.increment(&key, 1, sliding).await.unwrap(), 2);
+    assert_eq!(store.sorted_keys("").await.unwrap(), [key]);
+    let locks = DistributedLock::new(Arc::new(store.clone()));
+    let held = locks.acquire("report", minutes(1)).await.unwrap();
+    let waiting = locks.acquire_within("report", minutes(1), seconds(20));
+    let (released, acquired) = tokio::join!(held.release(), waiting);
+    assert!(released.unwrap());
+    assert!(acquired.unwrap().release().await.unwrap());
+    let hints = store.watch(&CacheKey::new("a").unwrap()).await;
+    assert!(hints.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
