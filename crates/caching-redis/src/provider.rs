@@ -38,7 +38,9 @@ impl RedisProvider {
 #[async_trait]
 impl CachingProvider for RedisProvider {
     fn manifest(&self) -> ProviderManifest {
-        ProviderManifest::new(Self::NAME).supplies(CachingCapabilities::DISTRIBUTED)
+        ProviderManifest::new(Self::NAME)
+            .supplies(CachingCapabilities::DISTRIBUTED)
+            .networked()
     }
 
     fn check(&self, settings: &CachingSettings) -> Vec<AssemblyProblem> {

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use caching_abstractions::{
-    AssemblyError, AssemblyProblem, CacheStore, CachingProvider, Configuration, DistributedLock,
-    MeteredStore, SharedCache,
+    AssemblyError, AssemblyProblem, CacheStore, CachingProvider, CachingSettings, Configuration,
+    DistributedLock, MeteredStore, SharedCache,
 };
-use distcache_adapter::{CacheStoreDistributedCache, DistributedCache};
+use distcache_adapter::{CacheStoreDistributedCache, DistributedCache, ThreadStore};
 use tracing::info;
 
 use crate::Caching;
@@ -86,7 +86,7 @@ impl CachingBuilder {
         let store: Arc<dyn CacheStore> = Arc::new(MeteredStore::new(started, provider_name));
         let distributed_cache = self
             .distributed_cache
-            .unwrap_or_else(|| Arc::new(CacheStoreDistributedCache::new(Arc::clone(&store))));
+            .unwrap_or_else(|| distributed_cache(&store, &provider, &settings));
         Ok(Caching(Arc::new(Parts {
             provider_name,
             settings,
@@ -96,4 +96,26 @@ impl CachingBuilder {
             store,
         })))
     }
+}
+
+/// The contract on the store; a networked provider's blocking face has a connection of its own.
+fn distributed_cache(
+    store: &Arc<dyn CacheStore>,
+    provider: &Arc<dyn CachingProvider>,
+    settings: &CachingSettings,
+) -> Arc<dyn DistributedCache> {
+    let cache = CacheStoreDistributedCache::new(Arc::clone(store));
+    if !provider.manifest().is_networked() {
+        return Arc::new(cache);
+    }
+    let (provider, settings) = (Arc::clone(provider), Arc::new(settings.clone()));
+    let blocking = ThreadStore::new(move || {
+        let (provider, settings) = (Arc::clone(&provider), Arc::clone(&settings));
+        async move {
+            let started = provider.start(&settings).await?;
+            let name = provider.manifest().name();
+            Ok(Arc::new(MeteredStore::new(started, name)) as Arc<dyn CacheStore>)
+        }
+    });
+    Arc::new(cache.with_blocking_store(Arc::new(blocking)))
 }

@@ -25,6 +25,7 @@ pub struct ProviderManifest {
     supplies: Vec<&'static str>,
     needs: Vec<&'static str>,
     fallback: bool,
+    networked: bool,
 }
 
 impl ProviderManifest {
@@ -35,6 +36,7 @@ impl ProviderManifest {
             supplies: Vec::new(),
             needs: Vec::new(),
             fallback: false,
+            networked: false,
         }
     }
 
@@ -59,6 +61,15 @@ impl ProviderManifest {
         self
     }
 
+    /// Says that the data lies outside of this process: whatever starts the provider once more
+    /// reaches the same entries. The blocking face of the distributed cache then has a connection
+    /// of its own (D3).
+    #[must_use]
+    pub fn networked(mut self) -> Self {
+        self.networked = true;
+        self
+    }
+
     /// The provider's name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -78,6 +89,11 @@ impl ProviderManifest {
     pub fn is_fallback(&self) -> bool {
         self.fallback
     }
+
+    /// Whether the data lies outside of this process.
+    pub fn is_networked(&self) -> bool {
+        self.networked
+    }
 }
 
 /// A supplier of `caching.distributed`: implement this beside [`CacheStore`] to write a provider.
@@ -90,7 +106,10 @@ pub trait CachingProvider: fmt::Debug + Send + Sync + 'static {
     /// only if it is selected.
     fn check(&self, settings: &CachingSettings) -> Vec<AssemblyProblem>;
 
-    /// Starts the provider and gives its store; called once, and only if it is selected (R3).
+    /// Starts the provider and gives its store; called only if it is selected (R3).
+    ///
+    /// Called once; for a [networked](ProviderManifest::networked) provider a second time, on
+    /// another runtime, if the application uses the blocking face of the distributed cache.
     ///
     /// A backend that is away at present is no error: the store answers
     /// `CACHING_UNAVAILABLE_001` until it is there (S3).
