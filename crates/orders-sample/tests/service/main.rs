@@ -16,6 +16,7 @@ mod configuration;
 mod hanging_up;
 mod health;
 mod hostility;
+mod instances;
 mod operations;
 mod protocol;
 mod racing;
