@@ -21,7 +21,8 @@ pub(super) fn acquisition<T>(
         Err(_) => "refused",
     };
     counter!("xihan_caching_lock_acquisitions_total", "outcome" => outcome).increment(1);
-    histogram!("xihan_caching_lock_wait_seconds", "outcome" => outcome).record(waited.as_secs_f64());
+    histogram!("xihan_caching_lock_wait_seconds", "outcome" => outcome)
+        .record(waited.as_secs_f64());
     match result {
         Err(error) => debug!(key, outcome, %error, "lock acquisition"),
         Ok(_) => debug!(key, outcome, "lock acquisition"),
