@@ -16,6 +16,8 @@ use crate::server::{Expectations, Mismatch};
 
 /// The longest and the shortest pause between two attempts to open a connection.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(1000));
+/// So many connections in a row may break young before commands no longer wait for the next one.
+const PATIENCE: u32 = 3;
 /// A connection that breaks sooner than this counts as a failed attempt.
 const SETTLED: Duration = Duration::from_secs(1);
 
@@ -255,11 +257,15 @@ impl Supervisor {
         tracing::warn!(%address, %cause, "the connection to redis broke");
         if begun.elapsed() >= SETTLED {
             self.failures = 0;
-            self.state.send_replace(State::Opening);
         } else {
-            // It may go on like this: nobody is to wait for it.
-            self.report(cause.into());
+            self.failures = self.failures.saturating_add(1);
         }
+        self.state.send_replace(if self.failures > PATIENCE {
+            // It may go on like this: nobody is to wait for it.
+            State::Down(cause.into())
+        } else {
+            State::Opening
+        });
     }
 
     fn report(&mut self, trouble: Trouble) {

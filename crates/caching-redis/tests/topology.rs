@@ -190,15 +190,21 @@ async fn one_round(
         Ok(number) => assert!(number.is_some(), "nobody else has it"),
         Err(error) => {
             or_unavailable(error);
-            let _ = store.remove(&lease).await;
-            return;
+            return clear(store, &lease).await;
         }
     }
     match store.release(&lease, &token).await {
         Ok(released) => assert!(released, "it was held"),
         Err(error) => {
             or_unavailable(error);
-            let _ = store.remove(&lease).await;
+            clear(store, &lease).await;
         }
+    }
+}
+
+/// Removes a lease that may have been left behind by a call whose outcome is unknown.
+async fn clear(store: &RedisStore, lease: &CacheKey) {
+    while store.remove(lease).await.is_err() {
+        sleep(milliseconds(10)).await;
     }
 }
