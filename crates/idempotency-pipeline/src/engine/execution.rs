@@ -1,14 +1,13 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
 
-use caching_abstractions::CachingError;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
 use super::Execution;
+use super::detach::Detached;
 use crate::context::{CommitState, InvocationContext};
 use crate::outcome::{Completion, Exception};
 use crate::stage::Next;
@@ -18,25 +17,16 @@ use crate::stage::Next;
 const ATTEMPTS_PER_PERIOD: u32 = 8;
 
 impl Execution {
-    /// Runs the later stages on a task of their own, to their end, and records it.
+    /// Runs the later stages to their end, and records it.
     ///
     /// Dropping this future cancels nothing: the client may go away, the work goes on (P15).
-    pub(super) async fn run(self, context: InvocationContext, next: Next) -> Completion {
-        let engine = Arc::clone(&self.engine);
-        let span = tracing::Span::current();
+    pub(super) fn run(self, context: InvocationContext, next: Next) -> Detached<Completion> {
+        let tasks = self.engine.tasks.clone();
         let work = async move {
             let completion = self.execute(&context, next).await;
             self.settle(&context, completion).await
         };
-        match engine.tasks.spawn(work.instrument(span)).await {
-            Ok(completion) => completion,
-            Err(end) => Err(match end.try_into_panic() {
-                // Settling panicked: the work is done, and its marker runs out.
-                Ok(panic) => Exception::panicked(&*panic),
-                // The runtime is going down and has cut the work; its marker runs out.
-                Err(_) => CachingError::unavailable("the service is shutting down").into(),
-            }),
-        }
+        Detached::new(Box::pin(work.in_current_span()), &tasks)
     }
 
     /// The later stages, with the marker kept alive while they run (P16).

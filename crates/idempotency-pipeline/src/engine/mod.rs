@@ -3,6 +3,7 @@
 
 mod background;
 mod claim;
+mod detach;
 mod execution;
 mod metrics;
 mod settle;
