@@ -71,9 +71,7 @@ impl InvocationContext {
 
     /// The trace the call belongs to: 32 hexadecimal digits, the caller's or fresh ones.
     pub fn trace_id(&self) -> &str {
-        self.0
-            .trace_id
-            .get_or_init(|| format!("{:032x}", rand::random::<u128>()))
+        self.0.trace_id.get_or_init(fresh_trace_id)
     }
 
     /// One value of the transport's metadata (HTTP: a request header), by lower-case name.
@@ -265,6 +263,11 @@ pub enum Replay {
     Executed = 1,
     /// The answer is the recorded one.
     Replayed = 2,
+}
+
+/// A trace of its own for a call that brings none: 32 hexadecimal digits.
+pub(crate) fn fresh_trace_id() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }
 
 /// Whether the answer of this call is a recorded one (P8).

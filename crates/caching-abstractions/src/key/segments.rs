@@ -18,6 +18,12 @@ where
 
 /// Appends `segment` to `into`, with `%XX` for whatever would be ambiguous or refused.
 pub(super) fn escape(into: &mut String, segment: &str) {
+    // Most segments are plain names, and go over in one piece.
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b':');
+    if segment.bytes().all(is_plain) {
+        into.push_str(segment);
+        return;
+    }
     for character in segment.chars() {
         let reserved = matches!(character, '%' | ':');
         if !reserved && !character.is_whitespace() && !character.is_control() {

@@ -7,7 +7,7 @@ use http::header::{ACCEPT_LANGUAGE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::render::{HttpRenderer, TRANSPORT, of_problem};
-use crate::context::{InvocationContext, Replay};
+use crate::context::{InvocationContext, Replay, fresh_trace_id};
 use crate::language::Language;
 use crate::outcome::Completion;
 use crate::pipeline::Pipeline;
@@ -28,7 +28,8 @@ pub(super) struct Answers {
 pub(super) struct Caller {
     pub(super) language: Language,
     pub(super) instance: String,
-    pub(super) trace_id: String,
+    /// The caller's own trace; without one the context makes one up when it is asked for.
+    pub(super) trace_id: Option<String>,
 }
 
 impl Answers {
@@ -53,7 +54,7 @@ impl Answers {
     pub(super) fn refuse(&self, caller: &Caller, refusal: &Failure) -> Response {
         let problem = Problem::of_failure(refusal, &self.catalogues, &caller.language)
             .with_instance(caller.instance.as_str())
-            .with_trace_id(caller.trace_id.as_str());
+            .with_trace_id(caller.trace_id.clone().unwrap_or_else(fresh_trace_id));
         self.respond(of_problem(&problem), Replay::NoKey)
     }
 
@@ -129,8 +130,8 @@ fn log(context: &InvocationContext, error: &CachingError) {
     }
 }
 
-/// The caller's trace from `traceparent` (W3C), or a fresh one.
-fn trace_id(headers: &HeaderMap) -> String {
+/// The caller's trace from `traceparent` (W3C).
+fn trace_id(headers: &HeaderMap) -> Option<String> {
     let given = headers
         .get("traceparent")
         .and_then(|value| value.to_str().ok());
@@ -141,5 +142,5 @@ fn trace_id(headers: &HeaderMap) -> String {
                 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
                 && id.bytes().any(|b| b != b'0')
         });
-    given.map_or_else(|| format!("{:032x}", rand::random::<u128>()), str::to_owned)
+    given.map(str::to_owned)
 }

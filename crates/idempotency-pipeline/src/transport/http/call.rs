@@ -72,8 +72,11 @@ where
             .baggage(head.baggage)
             .language(caller.language)
             .instance(caller.instance)
-            .trace_id(caller.trace_id)
             .metadata(parts.headers);
+        let context = match caller.trace_id {
+            Some(trace_id) => context.trace_id(trace_id),
+            None => context,
+        };
         let context = self.pipeline.context(context, &self.operation);
         if !head.path.is_empty() {
             context.extensions().insert(PathParameters(head.path));
