@@ -1,13 +1,16 @@
+use std::time::{Duration, SystemTime};
+
 use bytes::Bytes;
 use caching_abstractions::CachingError;
+use tokio::time::Instant;
 
 use super::Execution;
 use super::background::Fate;
 
 /// What the one round trip at the start found (P5, P8).
 pub(super) enum Claim {
-    /// The key was free, and our marker stands there now.
-    Won,
+    /// The key was free, and our marker stands there since after this moment.
+    Won(Instant),
     /// What stands there instead.
     Taken(Bytes),
 }
@@ -16,26 +19,27 @@ impl Execution {
     /// Writes the marker if the key is free.
     ///
     /// A marker that may have been written without our knowing, because the store did not answer
-    /// or because the caller went away meanwhile, is removed in the background (P14).
+    /// or because the caller went away meanwhile, is removed in the background (P14). So is one
+    /// whose time was over before its answer came: another call may own the key by then.
     pub(super) async fn claim(&self) -> Result<Claim, CachingError> {
         let unsettled = Unsettled(Some(self));
+        let asked = Asked::now();
         let answer = self
             .store()
             .get_or_add(&self.key, self.marker.clone(), self.marker_options())
             .await;
         match answer {
-            Ok(None) => {
-                unsettled.settled();
-                Ok(Claim::Won)
-            }
-            // Our own marker: the store had applied an attempt whose reply was lost.
-            Ok(Some(found)) if found == self.marker => {
-                unsettled.settled();
-                Ok(Claim::Won)
-            }
-            Ok(Some(found)) => {
+            Ok(Some(found)) if found != self.marker => {
                 unsettled.settled();
                 Ok(Claim::Taken(found))
+            }
+            Ok(_) if asked.elapsed() >= self.in_progress_time() => Err(CachingError::unavailable(
+                "the store answered only after the marker of the call had run out",
+            )),
+            // Written now, or by an attempt whose reply was lost.
+            Ok(_) => {
+                unsettled.settled();
+                Ok(Claim::Won(asked.monotonic))
             }
             Err(error) => {
                 if !error.may_have_been_applied() {
@@ -44,6 +48,28 @@ impl Execution {
                 Err(error)
             }
         }
+    }
+}
+
+/// When the store was asked, by both clocks: the monotonic one may stand still while the machine
+/// sleeps, and the wall clock may be set back.
+struct Asked {
+    monotonic: Instant,
+    wall: SystemTime,
+}
+
+impl Asked {
+    fn now() -> Self {
+        Self {
+            monotonic: Instant::now(),
+            wall: SystemTime::now(),
+        }
+    }
+
+    /// How long ago that was, by the clock that says more.
+    fn elapsed(&self) -> Duration {
+        let wall = self.wall.elapsed().unwrap_or_default();
+        self.monotonic.elapsed().max(wall)
     }
 }
 

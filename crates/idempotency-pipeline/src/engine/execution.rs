@@ -20,17 +20,22 @@ impl Execution {
     /// Runs the later stages to their end, and records it.
     ///
     /// Dropping this future cancels nothing: the client may go away, the work goes on (P15).
-    pub(super) fn run(self, context: InvocationContext, next: Next) -> Detached<Completion> {
+    pub(super) fn run(
+        self,
+        context: InvocationContext,
+        next: Next,
+        asked: Instant,
+    ) -> Detached<Completion> {
         let tasks = self.engine.tasks.clone();
         let work = async move {
-            let completion = self.execute(&context, next).await;
+            let completion = self.execute(&context, next, asked).await;
             self.settle(&context, completion).await
         };
         Detached::new(Box::pin(work.in_current_span()), &tasks)
     }
 
-    /// The later stages, with the marker kept alive while they run (P16).
-    async fn execute(&self, context: &InvocationContext, next: Next) -> Completion {
+    /// The later stages, with the marker that was `asked` for kept alive while they run (P16).
+    async fn execute(&self, context: &InvocationContext, next: Next, asked: Instant) -> Completion {
         let renderer = next.work().renderer().cloned();
         let work = async {
             let outcome = next.run(context).await?;
@@ -39,7 +44,7 @@ impl Execution {
         };
         let work = pin!(AssertUnwindSafe(work).catch_unwind());
         // The work comes first: a handler that does not wait never starts a timer.
-        let keeper = pin!(self.keep_marker());
+        let keeper = pin!(self.keep_marker(asked));
         let end = match select(work, keeper).await {
             Either::Left((end, _)) => end,
             Either::Right(((), work)) => work.await,
@@ -47,9 +52,9 @@ impl Execution {
         end.unwrap_or_else(|panic| Err(Exception::panicked(&*panic)))
     }
 
-    /// Extends the marker until it is lost or the longest execution time has passed.
-    async fn keep_marker(&self) {
-        let start = Instant::now();
+    /// Extends the marker until it is lost or the longest execution time has passed, counted from
+    /// `start`, when the store was asked to write it.
+    async fn keep_marker(&self, start: Instant) {
         let end = start + self.engine.settings.max_execution;
         let time_to_live = self.engine.settings.in_progress_time_to_live;
         let period = time_to_live.as_duration() / 3;

@@ -88,9 +88,9 @@ impl IdempotencyMiddleware {
             fingerprint: next.work().fingerprint(),
         };
         match execution.claim().await {
-            Ok(Claim::Won) => {
+            Ok(Claim::Won(asked)) => {
                 context.set_replay(Replay::Executed);
-                execution.run(context.clone(), next).await
+                execution.run(context.clone(), next, asked).await
             }
             Ok(Claim::Taken(record)) => {
                 match execution.replay(IdempotencyRecord::decode(&record)) {

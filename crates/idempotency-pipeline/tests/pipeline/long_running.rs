@@ -181,6 +181,22 @@ async fn p16_the_late_failure_of_a_lost_marker_removes_nothing() {
     assert_eq!(fixture.stored("a"), Some(record));
 }
 
+#[tokio::test(start_paused = true)]
+async fn p16_the_marker_of_a_slow_start_is_extended_in_time() {
+    let fixture = Fixture::new();
+    // Written at once, and answered when ten seconds are left of it.
+    let slow_reply = Fault::SlowReply(seconds(50));
+    fixture.store.next(Op::GetOrAdd, slow_reply);
+    let create = slow(&fixture, seconds(30));
+    let first = start(&fixture, &create);
+    sleep(seconds(70)).await;
+    assert_eq!(fixture.refusal(&create, "a").await, IN_PROGRESS);
+    first.await.unwrap();
+    let (_, context) = fixture.call(&create, "a").await.unwrap();
+    assert!(was_replayed(&context));
+    assert_eq!(fixture.runs.count(), 1);
+}
+
 #[test]
 fn p16_a_crashed_process_frees_the_key_within_the_time_of_its_marker() {
     let clock = ManualClock::new();

@@ -89,6 +89,29 @@ async fn p14_an_unknown_start_that_found_another_call_never_touches_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn p14_a_marker_that_ran_out_before_its_answer_came_starts_nothing() {
+    let fixture = Fixture::new();
+    let create = create_order(&fixture.runs);
+    let slow_reply = Fault::SlowReply(seconds(61));
+    fixture.store.next(Op::GetOrAdd, slow_reply);
+    let late = tokio::spawn({
+        let (fixture, create) = (fixture.clone(), create.clone());
+        async move { fixture.refusal(&create, "a").await }
+    });
+    sleep(milliseconds(60_500)).await;
+    fixture.call(&create, "a").await.unwrap();
+    let record = fixture.stored("a");
+    assert_eq!(late.await.unwrap(), AWAY);
+    assert_eq!(
+        fixture.runs.count(),
+        1,
+        "the retry ran, the late one must not"
+    );
+    sleep(seconds(120)).await;
+    assert_eq!(fixture.stored("a"), record, "the record of the retry");
+}
+
+#[tokio::test(start_paused = true)]
 async fn p14_a_store_away_at_the_end_gets_the_record_when_it_is_back() {
     let counts = Counts::default();
     let _recording = metrics::set_default_local_recorder(&counts);
