@@ -98,7 +98,7 @@ fn create_order(orders: OrderBook, delay: Duration) -> Operation<CreateOrder, Or
                         .into());
                 }
                 let CreateOrder { name, amount } = request;
-                Ok(orders.place(context.tenant(), name, amount).await?)
+                Ok(orders.place(context.tenant(), name, amount))
             }
         })
         .validate(|request| {
@@ -117,12 +117,8 @@ fn create_order(orders: OrderBook, delay: Duration) -> Operation<CreateOrder, Or
 fn list_orders(orders: OrderBook) -> Operation<ListOrders, OrderList> {
     Operation::new("orders.list")
         .handler(move |context, _: ListOrders| {
-            let orders = orders.clone();
-            async move {
-                Ok(OrderList {
-                    orders: orders.list(context.tenant()).await?,
-                })
-            }
+            let orders = orders.list(context.tenant());
+            async move { Ok(OrderList { orders }) }
         })
         .query()
 }
@@ -130,9 +126,8 @@ fn list_orders(orders: OrderBook) -> Operation<ListOrders, OrderList> {
 fn get_order(orders: OrderBook) -> Operation<GetOrder, Order> {
     Operation::new("orders.get")
         .handler(move |context, request: GetOrder| {
-            let orders = orders.clone();
+            let order = orders.find(context.tenant(), &request.id);
             async move {
-                let order = orders.find(context.tenant(), &request.id).await?;
                 order.ok_or_else(|| {
                     Failure::new("ORDERS_NOTFOUND_001")
                         .with_message_key("orders.not_found")
@@ -163,7 +158,7 @@ fn daily_report(
                 // Somebody else may hold it by now: stop before two reports run.
                 () = lock.lost() => return Err(CachingError::unavailable("the lease was lost").into()),
             }
-            let orders = orders.list(context.tenant()).await?.len();
+            let orders = orders.count(context.tenant());
             let report = Report { report: "daily".to_owned(), orders };
             if !lock.release().await.unwrap_or(false) {
                 tracing::warn!("the report's lease was over before the report");

@@ -1,7 +1,6 @@
 //! Assembly: from a configuration to a service that is ready to serve.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use idempotency_pipeline::{Catalogues, Pipeline};
 use xihan_caching::AssemblyProblem;
@@ -52,7 +51,7 @@ impl Service {
             .authenticate(ApiKeys::development())
             .catalogues(catalogues)
             .build(&caching);
-        let orders = OrderBook::new(Arc::clone(caching.store()));
+        let orders = OrderBook::default();
         let operations = Operations::new(&orders, caching.locks(), settings.timing);
         Ok(Self {
             caching,
