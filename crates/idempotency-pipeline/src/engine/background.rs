@@ -54,7 +54,7 @@ impl Execution {
     async fn keep_writing(&self, record: Bytes) {
         let mut pauses = Pauses::until(self.in_progress_time());
         while pauses.pause().await {
-            match self.write(&record).await {
+            match self.write(|| record.clone()).await {
                 Ok(()) => return,
                 Err(error) => tracing::debug!(%error, "an outcome is not recorded yet"),
             }

@@ -23,13 +23,14 @@ impl Execution {
     /// whose time was over before its answer came: another call may own the key by then.
     pub(super) async fn claim(&self) -> Result<Claim, CachingError> {
         let unsettled = Unsettled(Some(self));
+        let marker = Bytes::copy_from_slice(&self.marker);
         let asked = Asked::now();
         let answer = self
             .store()
-            .get_or_add(&self.key, self.marker.clone(), self.marker_options())
+            .get_or_add(&self.key, marker, self.marker_options())
             .await;
         match answer {
-            Ok(Some(found)) if found != self.marker => {
+            Ok(Some(found)) if *found != self.marker => {
                 unsettled.settled();
                 Ok(Claim::Taken(found))
             }

@@ -1,97 +1,60 @@
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 
+use caching_abstractions::CachingError;
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::Execution;
-use super::detach::Detached;
 use crate::context::{CommitState, InvocationContext};
 use crate::outcome::{Completion, Exception};
 use crate::stage::Next;
 
-/// How much more often the marker is extended while the store does not answer, so that an outage
-/// shorter than the marker's life does not lose it.
-const ATTEMPTS_PER_PERIOD: u32 = 8;
-
 impl Execution {
-    /// Runs the later stages to their end, and records it.
+    /// Runs the later stages on a task of their own, to their end, and records it.
     ///
-    /// Dropping this future cancels nothing: the client may go away, the work goes on (P15).
-    pub(super) fn run(
+    /// Dropping this future cancels nothing, and not polling it delays nothing: the client may go
+    /// away, the work goes on (P15). The marker that was `asked` for is kept alive meanwhile (P16).
+    pub(super) async fn run(
         self,
         context: InvocationContext,
         next: Next,
         asked: Instant,
-    ) -> Detached<Completion> {
+    ) -> Completion {
         let tasks = self.engine.tasks.clone();
+        let kept = self.engine.keep(&self, asked);
         let work = async move {
-            let completion = self.execute(&context, next, asked).await;
+            let completion = execute(&context, next).await;
+            drop(kept);
             self.settle(&context, completion).await
         };
-        Detached::new(Box::pin(work.in_current_span()), &tasks)
-    }
-
-    /// The later stages, with the marker that was `asked` for kept alive while they run (P16).
-    async fn execute(&self, context: &InvocationContext, next: Next, asked: Instant) -> Completion {
-        let renderer = next.work().renderer().cloned();
-        let work = async {
-            let outcome = next.run(context).await?;
-            let rendering = renderer.map(|renderer| renderer.render(context, &outcome));
-            Ok(outcome.with_rendering(rendering))
-        };
-        let work = pin!(AssertUnwindSafe(work).catch_unwind());
-        // The work comes first: a handler that does not wait never starts a timer.
-        let keeper = pin!(self.keep_marker(asked));
-        let end = match select(work, keeper).await {
-            Either::Left((end, _)) => end,
-            Either::Right(((), work)) => work.await,
-        };
-        end.unwrap_or_else(|panic| Err(Exception::panicked(&*panic)))
-    }
-
-    /// Extends the marker until it is lost or the longest execution time has passed, counted from
-    /// `start`, when the store was asked to write it.
-    async fn keep_marker(&self, start: Instant) {
-        let end = start + self.engine.settings.max_execution;
-        let time_to_live = self.engine.settings.in_progress_time_to_live;
-        let period = time_to_live.as_duration() / 3;
-        let mut due = start + period;
-        while due < end {
-            sleep_until(due).await;
-            // Measured from before the request, so that a slow store makes us early, not late.
-            let asked = Instant::now();
-            match self
-                .store()
-                .try_extend(&self.key, &self.marker, time_to_live)
-                .await
-            {
-                Ok(true) => due = asked + period,
-                Ok(false) => {
-                    tracing::warn!(
-                        operation = self.operation.as_deref(),
-                        "the marker of a running call is gone; its record will be refused"
-                    );
-                    self.engine.meters.marker_lost();
-                    return;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the marker of a running call was not extended");
-                    due = asked + period / ATTEMPTS_PER_PERIOD;
-                }
-            }
+        match tasks.spawn(work.in_current_span()).await {
+            Ok(completion) => completion,
+            Err(end) => Err(match end.try_into_panic() {
+                // Settling panicked: the work is done, and its marker runs out.
+                Ok(panic) => Exception::panicked(&*panic),
+                // The runtime is going down and has cut the work; its marker runs out.
+                Err(_) => CachingError::unavailable("the service is shutting down").into(),
+            }),
         }
-        sleep_until(end).await;
-        tracing::warn!(
-            operation = self.operation.as_deref(),
-            "a call runs longer than MaxExecutionSeconds; its marker is left to run out"
-        );
     }
 
     /// Whether an exception may have left committed work behind, so that no retry may run (P6).
     pub(super) fn may_be_committed(context: &InvocationContext) -> bool {
         context.commit() != CommitState::Nothing
+    }
+}
+
+/// The later stages and the answer of their outcome.
+async fn execute(context: &InvocationContext, next: Next) -> Completion {
+    let renderer = next.work().renderer().cloned();
+    let work = async {
+        let outcome = next.run(context).await?;
+        let rendering = renderer.map(|renderer| renderer.render(context, &outcome));
+        Ok(outcome.with_rendering(rendering))
+    };
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(completion) => completion,
+        Err(panic) => Err(Exception::panicked(&*panic)),
     }
 }

@@ -3,26 +3,26 @@
 
 mod background;
 mod claim;
-mod detach;
 mod execution;
+mod keeper;
 mod metrics;
 mod settle;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use caching_abstractions::{
     CacheEntryOptions, CacheKey, CacheStore, CachingError, IdempotencySettings,
 };
 use tokio_util::task::TaskTracker;
 
 use self::claim::Claim;
+use self::keeper::Keeper;
 use self::metrics::Meters;
 use crate::context::{InvocationContext, Replay};
 use crate::operation::Fingerprint;
 use crate::outcome::{Completion, Outcome};
-use crate::record::{CompletedCall, ExecutionToken, IdempotencyRecord};
+use crate::record::{CompletedCall, ExecutionToken, IdempotencyRecord, Marker};
 use crate::scope::record_key;
 use crate::stage::Next;
 
@@ -42,6 +42,7 @@ struct Engine {
     store: Arc<dyn CacheStore>,
     settings: IdempotencySettings,
     tasks: TaskTracker,
+    keeper: Keeper,
     meters: Meters,
 }
 
@@ -55,6 +56,7 @@ impl IdempotencyMiddleware {
             store,
             settings,
             tasks,
+            keeper: Keeper::default(),
             meters: Meters::default(),
         }))
     }
@@ -112,7 +114,7 @@ struct Execution {
     engine: Arc<Engine>,
     key: CacheKey,
     token: ExecutionToken,
-    marker: Bytes,
+    marker: Marker,
     operation: Option<Arc<str>>,
     fingerprint: Option<Fingerprint>,
 }

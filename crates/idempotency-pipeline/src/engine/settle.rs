@@ -31,9 +31,9 @@ impl Execution {
     /// Records the outcome.
     async fn keep(self, outcome: &Outcome) {
         self.engine.meters.executed();
-        let record = self.record(outcome);
-        if let Err(error) = self.write(&record).await {
+        if let Err(error) = self.write(|| self.record(outcome)).await {
             tracing::warn!(%error, "an outcome is not recorded yet; trying on");
+            let record = self.record(outcome);
             self.write_in_background(record);
         }
     }
@@ -58,30 +58,34 @@ impl Execution {
     }
 
     /// One attempt to record; `Ok` where there is nothing more to do.
-    pub(super) async fn write(&self, record: &Bytes) -> Result<()> {
-        match self.write_over_marker(record, self.record_options()).await {
+    pub(super) async fn write(&self, record: impl Fn() -> Bytes) -> Result<()> {
+        match self.write_over_marker(&record, self.record_options()).await {
             Err(error) if error.code() == ErrorCode::StoreFull => {
                 // The record without anything takes the room that the marker holds (P14).
                 tracing::warn!("the store is full; an outcome is recorded without its response");
-                let bare = IdempotencyRecord::opaque(self.token);
-                self.write_over_marker(&bare, self.record_options().essential())
+                let bare = || IdempotencyRecord::opaque(self.token);
+                self.write_over_marker(bare, self.record_options().essential())
                     .await
             }
             answer => answer,
         }
     }
 
-    async fn write_over_marker(&self, record: &Bytes, options: CacheEntryOptions) -> Result<()> {
+    async fn write_over_marker(
+        &self,
+        record: impl Fn() -> Bytes,
+        options: CacheEntryOptions,
+    ) -> Result<()> {
         let store = self.store();
         if store
-            .try_replace(&self.key, &self.marker, record.clone(), options)
+            .try_replace(&self.key, &self.marker, record(), options)
             .await?
         {
             return Ok(());
         }
         // The marker is not there. An empty key, as after a restart of the store, may be written;
         // our own record means that a reply was lost; anything else is another call's (P5, P20).
-        match store.get_or_add(&self.key, record.clone(), options).await? {
+        match store.get_or_add(&self.key, record(), options).await? {
             None => Ok(()),
             Some(found) if IdempotencyRecord::is_record_of(self.token, &found) => Ok(()),
             Some(_) => {

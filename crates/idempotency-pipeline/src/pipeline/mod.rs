@@ -138,12 +138,13 @@ impl Pipeline {
     /// what did not is told so through [`InvocationContext::cancellation`], and its marker runs
     /// out.
     pub async fn shutdown(&self) -> bool {
+        // Told at the end, and also if the caller gives this future up.
+        let _told = self.0.cancellation.clone().drop_guard();
         self.0.tasks.close();
         let limit: Duration = self.0.settings.shutdown;
         let ended = tokio::time::timeout(limit, self.0.tasks.wait())
             .await
             .is_ok();
-        self.0.cancellation.cancel();
         if !ended {
             tracing::warn!(
                 running = self.0.tasks.len(),

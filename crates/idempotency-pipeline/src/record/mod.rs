@@ -3,6 +3,8 @@
 
 mod wire;
 
+pub(crate) use wire::Marker;
+
 use std::fmt;
 
 use bytes::Bytes;
@@ -61,13 +63,13 @@ pub struct CompletedCall {
 
 impl IdempotencyRecord {
     /// The bytes of the marker of a call in progress.
-    pub(crate) fn marker(token: ExecutionToken) -> Bytes {
+    pub(crate) fn marker(token: ExecutionToken) -> Marker {
         wire::bare(wire::State::InProgress, token)
     }
 
     /// The bytes of a record that says nothing but that the call is done; as long as the marker.
     pub(crate) fn opaque(token: ExecutionToken) -> Bytes {
-        wire::bare(wire::State::Opaque, token)
+        Bytes::copy_from_slice(&wire::bare(wire::State::Opaque, token))
     }
 
     /// The bytes of the record of a call that is done.

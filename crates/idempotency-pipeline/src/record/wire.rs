@@ -59,13 +59,16 @@ struct Answer<'a> {
     body: Option<&'a [u8]>,
 }
 
-pub(super) fn bare(state: State, token: ExecutionToken) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(BARE);
-    put_header(&mut bytes, state, token);
-    bytes.freeze()
+/// What stands under a key while its call runs; small enough to be copied.
+pub(crate) type Marker = [u8; BARE];
+
+pub(super) fn bare(state: State, token: ExecutionToken) -> Marker {
+    let mut bytes = [0; BARE];
+    put_header(&mut &mut bytes[..], state, token);
+    bytes
 }
 
-fn put_header(bytes: &mut BytesMut, state: State, token: ExecutionToken) {
+fn put_header(bytes: &mut impl BufMut, state: State, token: ExecutionToken) {
     bytes.put_slice(&MAGIC);
     bytes.put_u8(VERSION);
     bytes.put_u8(state as u8);
@@ -111,7 +114,7 @@ pub(super) fn completed(
         Err(error) => {
             // Not reachable with these types; the call must be recorded all the same.
             tracing::error!(%error, "a record could not be encoded");
-            bare(State::Opaque, token)
+            Bytes::copy_from_slice(&bare(State::Opaque, token))
         }
     }
 }
@@ -131,7 +134,12 @@ fn end<'a>(result: Result<&'a Success, &'a Failure>) -> End<'a> {
 fn size(outcome: &Outcome) -> u64 {
     let response = match outcome.result() {
         Ok(success) => success.response.as_ref().map_or(0, Bytes::len),
-        Err(_) => 0,
+        Err(failure) => {
+            let texts = failure
+                .parameters()
+                .map(|(name, value)| name.len() + value.len());
+            texts.sum::<usize>() + failure.detail().map_or(0, str::len)
+        }
     };
     let rendering = outcome
         .rendering()
@@ -143,16 +151,17 @@ pub(super) fn decode(bytes: &Bytes) -> IdempotencyRecord {
     let Some((header, rest)) = bytes.split_at_checked(BARE) else {
         return IdempotencyRecord::Opaque;
     };
-    if header[..2] != MAGIC || header[2] != VERSION {
+    if header[..2] != MAGIC {
         return IdempotencyRecord::Opaque;
     }
-    match header[3] {
-        b'P' => {
+    match (header[2], header[3]) {
+        // A marker says so in every version: a repeat may try again, whichever instance it reaches.
+        (_, b'P') => {
             let mut token = [0; ExecutionToken::BYTES];
             token.copy_from_slice(&header[HEADER..]);
             IdempotencyRecord::InProgress(ExecutionToken(token))
         }
-        b'C' => match postcard::from_bytes::<Call<'_>>(rest) {
+        (VERSION, b'C') => match postcard::from_bytes::<Call<'_>>(rest) {
             Ok(call) => call
                 .into_owned(bytes)
                 .map_or(IdempotencyRecord::Opaque, |call| {
@@ -325,7 +334,7 @@ mod tests {
     #[test]
     fn p14_marker_and_opaque_record_have_the_same_length() {
         let token = ExecutionToken::generate();
-        let marker = IdempotencyRecord::marker(token);
+        let marker = Bytes::copy_from_slice(&IdempotencyRecord::marker(token));
         let opaque = IdempotencyRecord::opaque(token);
         assert_eq!(marker.len(), opaque.len());
         assert_ne!(marker, opaque);
@@ -356,6 +365,27 @@ mod tests {
             changed[position] = value;
             assert!(matches!(decode(&changed.into()), IdempotencyRecord::Opaque));
         }
+    }
+
+    #[test]
+    fn p7_a_marker_of_a_newer_format_is_still_a_call_in_progress() {
+        let mut marker = IdempotencyRecord::marker(ExecutionToken::generate()).to_vec();
+        marker[2] = VERSION + 1;
+        assert!(matches!(
+            decode(&marker.into()),
+            IdempotencyRecord::InProgress(_)
+        ));
+    }
+
+    #[test]
+    fn p17_a_failure_over_the_limit_is_left_out() {
+        let failure = Failure::new("ORDERS_CONFLICT_001").with_parameter("name", "x".repeat(100));
+        let record = |limit| {
+            let token = ExecutionToken::generate();
+            completed(token, Some("a"), None, &failure.clone().into(), limit)
+        };
+        assert!(completed_call(&record(103)).result.is_none());
+        assert!(completed_call(&record(104)).result.is_some());
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use caching_abstractions::{ManualClock, milliseconds, seconds};
+use caching_abstractions::{ManualClock, TimeToLive, milliseconds, seconds};
 use conformance::ReferenceStore;
 use idempotency_pipeline::{Operation, was_replayed};
 use tokio::runtime::Builder;
@@ -231,4 +231,53 @@ fn p16_a_crashed_process_frees_the_key_within_the_time_of_its_marker() {
         clock.advance(milliseconds(1));
         fixture.call(&create, "a").await.unwrap();
     });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn p16_a_handler_that_blocks_its_thread_keeps_its_marker() {
+    let fixture = Fixture::configured(|settings| {
+        settings.in_progress_time_to_live = TimeToLive::new(milliseconds(600)).unwrap();
+    });
+    let (begun, mut begins) = tokio::sync::mpsc::channel(1);
+    let blocks = operation("orders.create", &fixture.runs, move |id, _, request| {
+        let begun = begun.clone();
+        async move {
+            begun.send(()).await.unwrap();
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "what a handler should not do is what this is about"
+            )]
+            std::thread::sleep(milliseconds(2400));
+            Ok(Order {
+                id,
+                name: request.name,
+            })
+        }
+    });
+    let first = fixture.call(&blocks, "a");
+    let repeats = async {
+        begins.recv().await.unwrap();
+        for _ in 0..8 {
+            sleep(milliseconds(200)).await;
+            assert_eq!(fixture.refusal(&blocks, "a").await, IN_PROGRESS);
+        }
+    };
+    let (first, ()) = tokio::join!(first, repeats);
+    first.unwrap();
+    assert_eq!(fixture.runs.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p16_a_caller_that_stops_polling_delays_neither_work_nor_marker() {
+    let fixture = Fixture::new();
+    let slow = slow(&fixture, seconds(300));
+    let mut first = Box::pin(fixture.call(&slow, "a"));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    sleep(seconds(200)).await;
+    assert_eq!(fixture.refusal(&slow, "a").await, IN_PROGRESS);
+    sleep(seconds(200)).await;
+    let (_, context) = fixture.call(&slow, "a").await.unwrap();
+    assert!(was_replayed(&context));
+    assert_eq!(fixture.runs.count(), 1);
+    first.await.unwrap();
 }
