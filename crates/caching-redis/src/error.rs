@@ -58,6 +58,17 @@ impl Fault {
         let text = format!("it did not answer within {} ms", limit.as_millis());
         Self::Unknown(Cause::new(text))
     }
+
+    /// What a failed attempt says where the answer to an earlier one was lost: also a refusal no
+    /// longer proves that nothing changed (S4).
+    pub(crate) fn after_a_lost_answer(self) -> Self {
+        match self {
+            Self::NotSent(cause) | Self::Unknown(cause) => Self::Unknown(cause),
+            Self::Refused(refusal) => Self::Unknown(Cause::new(format!(
+                "an answer was lost, and the next attempt was refused: {refusal}"
+            ))),
+        }
+    }
 }
 
 /// The kinds of error answers that are told apart.
@@ -298,6 +309,25 @@ mod tests {
         assert!(lost.to_string().contains("2000 ms"));
         let away = Fault::NotSent(Cause::new("connection refused")).at(PLACE);
         assert!(!away.may_have_been_applied());
+    }
+
+    #[test]
+    fn s4_after_a_lost_answer_every_fault_is_of_unknown_outcome() {
+        for fault in [
+            Fault::Refused(Refusal::new("NOREPLICAS Not enough good replicas")),
+            Fault::Refused(Refusal::new("MISCONF Errors writing")),
+            Fault::Refused(Refusal::new("OOM command not allowed")),
+            Fault::NotSent(Cause::new("connection refused")),
+            Fault::not_answered(Duration::from_secs(2)),
+        ] {
+            let detail = match &fault {
+                Fault::Refused(refusal) => refusal.to_string(),
+                Fault::NotSent(cause) | Fault::Unknown(cause) => cause.to_string(),
+            };
+            let error = fault.after_a_lost_answer().at(PLACE);
+            assert!(error.may_have_been_applied(), "{error}");
+            assert!(error.to_string().contains(&detail), "{error}");
+        }
     }
 
     #[test]

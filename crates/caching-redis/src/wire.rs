@@ -31,6 +31,15 @@ enum Route {
     Many(Cluster),
 }
 
+/// Which attempts of a call may have reached the server.
+#[derive(Debug, Default)]
+struct Sent {
+    /// The one that is under way.
+    now: bool,
+    /// One before it, whose answer is lost. Nothing that happens later can undo this (S4).
+    earlier: bool,
+}
+
 /// No command is redirected more often than this; a Cluster that sends in circles is not ready.
 const REDIRECTIONS: u32 = 16;
 
@@ -124,11 +133,12 @@ impl Wire {
     /// of this process for longer than the time limit.
     pub(crate) async fn call(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
         let limit = self.settings.limit;
-        let mut is_sent = false;
-        let call = self.attempts(request, repeat, &mut is_sent);
+        let mut sent = Sent::default();
+        let call = self.attempts(request, repeat, &mut sent);
         match timeout_at(Instant::now() + limit, call).await {
+            Ok(Err(fault)) if sent.earlier => Err(fault.after_a_lost_answer()),
             Ok(result) => result,
-            Err(_) if is_sent => Err(Fault::not_answered(limit)),
+            Err(_) if sent.now || sent.earlier => Err(Fault::not_answered(limit)),
             Err(_) => Err(match Fault::not_answered(limit) {
                 Fault::Unknown(cause) => Fault::NotSent(cause),
                 other => other,
@@ -136,12 +146,7 @@ impl Wire {
         }
     }
 
-    async fn attempts(
-        &self,
-        request: &Request,
-        repeat: Repeat,
-        is_sent: &mut bool,
-    ) -> Attempt<Reply> {
+    async fn attempts(&self, request: &Request, repeat: Repeat, sent: &mut Sent) -> Attempt<Reply> {
         let slot = match self.route {
             Route::One(..) => 0,
             Route::Many(_) => slot(request.slot_key()),
@@ -168,7 +173,7 @@ impl Wire {
                 },
             };
             let in_flight = link.in_flight(&connection);
-            *is_sent = true;
+            sent.now = true;
             let result = if is_asking {
                 connection.send_asking(request).await
             } else {
@@ -181,7 +186,7 @@ impl Wire {
             };
             match fault {
                 Fault::Refused(refusal) => {
-                    *is_sent = false;
+                    sent.now = false;
                     if refusal.kind == RefusalKind::ReadOnly {
                         // Another server is, or soon will be, the primary.
                         connection.close();
@@ -209,8 +214,9 @@ impl Wire {
                 }
                 // Too many wait to be sent.
                 fault @ Fault::NotSent(_) if !connection.is_closed() => return Err(fault),
-                Fault::NotSent(_) => *is_sent = false,
+                Fault::NotSent(_) => sent.now = false,
                 fault @ Fault::Unknown(_) => {
+                    sent.earlier = true;
                     connection.close();
                     if repeat == Repeat::Never {
                         return Err(fault);

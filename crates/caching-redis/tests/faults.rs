@@ -16,7 +16,7 @@ use caching_abstractions::{
 };
 use caching_redis::RedisStore;
 use futures_util::{FutureExt, StreamExt};
-use redis_support::{Fault, Proxy, Reply, Server};
+use redis_support::{Fault, Proxy, Raw, Reply, Server};
 use tokio::time::{Instant, sleep, timeout};
 
 const LIMIT: Duration = milliseconds(2000);
@@ -55,6 +55,26 @@ async fn recovery(store: &dyn CacheStore) -> Duration {
         sleep(milliseconds(5)).await;
     }
     begun.elapsed()
+}
+
+async fn is_known_to_be_away(store: &dyn CacheStore) -> bool {
+    let answer = store.ping().await;
+    answer.is_err_and(|error| !error.may_have_been_applied())
+}
+
+/// Waits until the server has no connection but the store's one and the one that asks: nothing
+/// that was sent on another one can arrive later.
+async fn await_no_other_connection(server: &Server) {
+    let begun = Instant::now();
+    let mut raw = server.raw();
+    loop {
+        let clients = raw.command(&["INFO", "clients"]).text();
+        if clients.lines().any(|line| line == "connected_clients:2") {
+            return;
+        }
+        assert!(begun.elapsed() < seconds(30), "{clients}");
+        sleep(milliseconds(5)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,10 +149,10 @@ async fn s3_a_swallowed_answer_ends_with_the_time_limit() {
 async fn s3_an_unreachable_server_is_told_at_once() {
     let (_server, proxy, store) = behind_proxy().await;
     proxy.set(Fault::Refuse);
-    while store.ping().await.is_ok() {
+    // Until it is known that nobody listens, a command may be on its way.
+    while !is_known_to_be_away(&store).await {
         sleep(milliseconds(5)).await;
     }
-    sleep(milliseconds(300)).await;
     let begun = Instant::now();
     let error = store.set(&key("k"), "v".into(), long()).await.unwrap_err();
     assert!(is_unavailable(&error), "{error}");
@@ -145,7 +165,9 @@ async fn s3_a_store_whose_server_is_away_at_the_start_starts() {
     let server = Server::start();
     let proxy = Proxy::start(server.port());
     proxy.set(Fault::Refuse);
-    sleep(milliseconds(50)).await;
+    while Raw::connect(proxy.port()).is_ok() {
+        sleep(milliseconds(5)).await;
+    }
     let begun = Instant::now();
     let store = RedisStore::connect(&support::settings(&proxy.url())).await;
     let store = store.unwrap();
@@ -174,8 +196,10 @@ async fn s5_a_dropped_command_is_not_sent_after_a_reconnect() {
     sleep(milliseconds(50)).await;
     proxy.set(Fault::None);
     recovery(&store).await;
-    sleep(milliseconds(300)).await;
-    assert_eq!(server.raw().command(&["DBSIZE"]), Reply::Number(0));
+    // What waited for a connection would go before this.
+    store.set(&key("marker"), "v".into(), long()).await.unwrap();
+    await_no_other_connection(&server).await;
+    assert_eq!(server.raw().command(&["DBSIZE"]), Reply::Number(1));
 }
 
 /// A dropped command that waits in this process is forgotten there, though nobody waits for it.
@@ -195,10 +219,12 @@ async fn s5_what_waits_behind_a_blocked_socket_is_never_sent() {
         let _ = call.now_or_never();
     }
     let _ = store.set(&key("last"), "v".into(), long()).now_or_never();
+    // Far longer than the time limit.
     sleep(milliseconds(1500)).await;
     proxy.set(Fault::None);
     recovery(&store).await;
-    sleep(milliseconds(300)).await;
+    store.set(&key("marker"), "v".into(), long()).await.unwrap();
+    await_no_other_connection(&server).await;
     let mut raw = server.raw();
     assert_eq!(raw.command(&["EXISTS", "last"]), Reply::Number(0));
     assert_eq!(raw.command(&["EXISTS", "large63"]), Reply::Number(0));
@@ -214,6 +240,15 @@ struct Load {
 }
 
 impl Load {
+    /// Waits until the store has done some more of it.
+    async fn progress(&self) {
+        let (begun, before) = (Instant::now(), self.done.load(Ordering::Relaxed));
+        while self.done.load(Ordering::Relaxed) < before + 200 {
+            assert!(begun.elapsed() < seconds(30), "nothing is done any more");
+            sleep(milliseconds(5)).await;
+        }
+    }
+
     async fn call<T>(&self, call: impl Future<Output = caching_abstractions::Result<T>>) {
         let begun = Instant::now();
         match call.await {
@@ -267,13 +302,13 @@ async fn s3_a_server_that_is_killed_under_load_is_used_again_when_it_is_back() {
     let store = RedisStore::connect(&support::settings(&server.url())).await;
     let store = store.unwrap();
     let (load, tasks) = load(&store);
-    sleep(milliseconds(300)).await;
+    load.progress().await;
     server.kill();
     sleep(milliseconds(2500)).await;
     server.restart();
     let took = recovery(&store).await;
     assert!(took < seconds(2), "{took:?}");
-    sleep(milliseconds(300)).await;
+    load.progress().await;
     finish(&load, tasks).await;
 }
 
@@ -283,13 +318,13 @@ async fn s3_a_server_that_stands_still_for_five_seconds_hangs_nobody() {
     let store = RedisStore::connect(&support::settings(&server.url())).await;
     let store = store.unwrap();
     let (load, tasks) = load(&store);
-    sleep(milliseconds(300)).await;
+    load.progress().await;
     server.pause();
     sleep(seconds(5)).await;
     server.resume();
     let took = recovery(&store).await;
     assert!(took < seconds(2), "{took:?}");
-    sleep(milliseconds(300)).await;
+    load.progress().await;
     finish(&load, tasks).await;
 }
 

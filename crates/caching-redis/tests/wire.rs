@@ -285,9 +285,14 @@ async fn k4_databases_do_not_wake_each_other() {
     let two = RedisStore::connect(&support::settings(&two)).await.unwrap();
     let token = LeaseToken::generate();
     let mut hints = two.watch(&key("k")).await.unwrap();
+    let mut later = two.watch(&key("later")).await.unwrap();
     one.try_lease(&key("k"), &token, life()).await.unwrap();
     assert!(one.release(&key("k"), &token).await.unwrap());
-    tokio::time::sleep(seconds(1)).await;
+    // Messages come in order.
+    two.try_lease(&key("later"), &token, life()).await.unwrap();
+    assert!(two.release(&key("later"), &token).await.unwrap());
+    let hint = tokio::time::timeout(seconds(5), later.next()).await;
+    assert_eq!(hint.unwrap(), Some(()));
     assert!(hints.next().now_or_never().is_none());
     two.try_lease(&key("k"), &token, life()).await.unwrap();
     assert!(two.release(&key("k"), &token).await.unwrap());

@@ -5,7 +5,7 @@ local stored = plain(stands)
 if stored == stands then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 else
-  redis.call('SET', KEYS[1], stored, 'PX', ARGV[2])
+  write_over(KEYS[1], stands, stored, ARGV[2])
 end
 -- Where the entry is a lease, its number outlives it also when it is renewed for days.
 keep(KEYS[2], ARGV[3])

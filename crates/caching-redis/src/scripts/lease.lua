@@ -12,7 +12,7 @@ if payload(stands) ~= ARGV[1] then return false end
 if stands == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 else
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  write_over(KEYS[1], stands, ARGV[1], ARGV[2])
 end
 local number = redis.call('GET', KEYS[2])
 if not number then return issue(KEYS[2], ARGV[3]) end

@@ -1,5 +1,5 @@
 -- KEYS: lease, fence. ARGV: token, new token, time to live, retention of the fence.
 local stands = redis.call('GET', KEYS[1])
 if not stands or payload(stands) ~= ARGV[1] then return false end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+write_over(KEYS[1], stands, ARGV[2], ARGV[3])
 return issue(KEYS[2], ARGV[4])

@@ -18,3 +18,10 @@ local function plain(stored)
   if string.sub(value, 1, 8) == MARK then return PLAIN .. value end
   return value
 end
+
+-- Writes over what `stands`. A full server takes what needs no more room than that: it refuses no
+-- write of a script that has written something already.
+local function write_over(key, stands, value, ttl)
+  if #value <= #stands then redis.call('PEXPIRE', key, ttl) end
+  redis.call('SET', key, value, 'PX', ttl)
+end
