@@ -12,6 +12,7 @@ use self::load::{Mode, Report};
 use self::server::Server;
 use self::targets::Target;
 use self::wire::{Connection, Request, Response};
+use crate::process::{CLIENT_CORE, SERVER_CORE, can_pin};
 use crate::table::{Bar, Row, median, ratios};
 use crate::{Options, Result};
 
@@ -26,10 +27,40 @@ pub(crate) fn run_raw_server(port: u16) -> Result {
 /// Measures every server and gives the rows of the table.
 pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
     let targets = targets(options)?;
-    for target in &targets {
+    let cells = measure(options, &targets)?;
+    note_limits(&cells);
+    Ok(rows(&cells))
+}
+
+/// Measures the sample service with its records on Redis.
+///
+/// The service has one core; Redis and the load generator share the other.
+pub(crate) fn run_on_redis(options: &Options) -> Result<Vec<Row>> {
+    let Some(program) = &options.orders_sample else {
+        return Ok(Vec::new());
+    };
+    let targets = [Target::raw()?, Target::orders_sample_on_redis(program)];
+    let cells = measure(options, &targets)?;
+    println!(
+        "http on redis: the service on core {SERVER_CORE}; redis-server and the load generator \
+         on core {CLIENT_CORE}"
+    );
+    for cell in cells.iter().filter(|cell| cell.target.redis_url.is_some()) {
+        let busy = cell.reports.iter().map(|report| report.server_busy * 100.0);
+        let busy = median(&busy.collect::<Vec<f64>>());
+        let mode = cell.mode.name();
+        println!("http on redis: key {mode}: the service used {busy:.0} % of its core");
+    }
+    // The plain handler is there to be compared with; its own row belongs to the part `http`.
+    Ok(rows(&cells).split_off(targets[0].modes().len()))
+}
+
+/// Checks every server, and measures it in all its modes.
+fn measure<'a>(options: &Options, targets: &'a [Target]) -> Result<Vec<Cell<'a>>> {
+    for target in targets {
         verify(target)?;
     }
-    if !server::can_pin() {
+    if !can_pin() {
         println!("note: no taskset or one core only; servers and load generator share cores");
     }
     let mut cells: Vec<Cell<'_>> = targets
@@ -47,8 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
         }
         println!("http: round {round} of {} done", options.rounds);
     }
-    note_limits(&cells);
-    Ok(rows(&cells))
+    Ok(cells)
 }
 
 fn targets(options: &Options) -> Result<Vec<Target>> {

@@ -13,6 +13,8 @@
 mod http;
 mod lock;
 mod memory;
+mod process;
+mod redis;
 mod store;
 mod subject;
 mod table;
@@ -44,6 +46,11 @@ enum Command {
     },
     /// Generate load (a process of a run)
     Load(http::load::Arguments),
+    /// Measure the store and bare fred on a Redis (a process of a run)
+    RedisClient {
+        #[arg(long)]
+        port: u16,
+    },
     /// Fill a store and print the bytes per entry (a process of a run)
     Memory {
         #[arg(long)]
@@ -80,6 +87,8 @@ enum Part {
     Memory,
     /// Requests per second with and without an idempotency key
     Http,
+    /// Operations and requests on a real Redis against bare fred
+    Redis,
 }
 
 fn main() -> ExitCode {
@@ -87,6 +96,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run(&options),
         Command::RawServer { port } => http::run_raw_server(port),
         Command::Load(arguments) => http::load::run(arguments),
+        Command::RedisClient { port } => redis::client::run(port),
         Command::Memory { kind } => memory::run_child(kind),
     };
     match outcome {
@@ -107,6 +117,7 @@ fn run(options: &Options) -> Result {
                 Part::Lock => lock::run(options)?,
                 Part::Memory => memory::run(options)?,
                 Part::Http => http::run(options)?,
+                Part::Redis => redis::run(options)?,
             });
         }
     }

@@ -1,8 +1,12 @@
 //! The idempotency layers of other libraries on the handler that the product is measured on:
-//! `bench-peers axum-idempotent|idempotent --port PORT`.
+//! `bench-peers axum-idempotent|idempotent --port PORT`; and other clients of the Redis on a port:
+//! `bench-peers redis --port PORT`.
 
 #[path = "../../src/http/app.rs"]
 mod app;
+#[path = "../../src/redis/measure.rs"]
+mod measure;
+mod redis_clients;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -18,10 +22,10 @@ use tower_cookies::CookieManagerLayer;
 /// As long as our own records live.
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [peer, option, port] = arguments.as_slice() else {
-        return Err("usage: bench-peers axum-idempotent|idempotent --port PORT".into());
+        return Err("usage: bench-peers axum-idempotent|idempotent|redis --port PORT".into());
     };
     if option != "--port" {
         return Err(format!("unknown option {option}").into());
@@ -31,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let router = match peer.as_str() {
             "axum-idempotent" => axum_idempotent(),
             "idempotent" => idempotent()?,
+            "redis" => return redis_clients::run(port).await,
             other => return Err(format!("unknown peer {other}").into()),
         };
         Ok(app::serve(router, port).await?)
@@ -52,7 +57,7 @@ fn axum_idempotent() -> Router {
 }
 
 /// With its defaults.
-fn idempotent() -> Result<Router, Box<dyn Error>> {
+fn idempotent() -> Result<Router, Box<dyn Error + Send + Sync>> {
     let store = MemoryStore::builder().try_build()?;
     Ok(app::router().layer(IdempotencyLayer::new(store)))
 }

@@ -1,29 +1,33 @@
 //! Servers and the load generator as processes of their own, each on its own core.
 
-use std::ffi::OsString;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::load::{Mode, Report};
 use super::targets::Target;
 use crate::Result;
+use crate::process::{CLIENT_CORE, SERVER_CORE, free_port, pinned};
+use crate::redis::server::RedisServer;
 
-const SERVER_CORE: &str = "0";
-const GENERATOR_CORE: &str = "1";
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// A running server; dropping it ends the process.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
+    /// Ends after the server.
+    _redis: Option<RedisServer>,
 }
 
 impl Server {
     /// Starts `target` on a free port and waits until it accepts connections.
     pub(crate) fn start(target: &Target) -> Result<Self> {
+        let redis = match target.redis_url {
+            Some(_) => Some(RedisServer::start(CLIENT_CORE)?),
+            None => None,
+        };
         let port = free_port()?;
         let mut command = pinned(SERVER_CORE, &target.program);
         command
@@ -33,9 +37,13 @@ impl Server {
             .envs(target.environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
+        if let (Some(variable), Some(redis)) = (target.redis_url, &redis) {
+            command.env(variable, redis.url());
+        }
         let mut server = Self {
             child: command.spawn()?,
             port,
+            _redis: redis,
         };
         let start = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -52,7 +60,7 @@ impl Server {
 
     /// Runs the load generator against the server.
     pub(crate) fn load(&self, target: &Target, mode: Mode, seconds: f64) -> Result<Report> {
-        let mut command = pinned(GENERATOR_CORE, &std::env::current_exe()?);
+        let mut command = pinned(CLIENT_CORE, &std::env::current_exe()?);
         command.args(["load", "--port", &self.port.to_string()]);
         command.args(["--seconds", &seconds.to_string()]);
         command.args(["--mode", mode.name()]);
@@ -82,25 +90,4 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Whether processes can be bound to cores here.
-pub(crate) fn can_pin() -> bool {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    cores > 1 && Path::new("/usr/bin/taskset").exists()
-}
-
-fn pinned(core: &str, program: &Path) -> Command {
-    if !can_pin() {
-        return Command::new(program);
-    }
-    let mut command = Command::new("taskset");
-    let arguments: [OsString; 3] = ["--cpu-list".into(), core.into(), program.into()];
-    command.args(arguments);
-    command
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?.port())
 }

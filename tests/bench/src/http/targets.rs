@@ -15,6 +15,8 @@ pub(crate) struct Target {
     pub(crate) arguments: Vec<&'static str>,
     pub(crate) port_option: &'static str,
     pub(crate) environment: Vec<(&'static str, &'static str)>,
+    /// The variable that gets the URL of a Redis of its own, which is empty at the start.
+    pub(crate) redis_url: Option<&'static str>,
     pub(crate) headers: Vec<String>,
     pub(crate) keyed_headers: Vec<String>,
     /// The header that is `true` on a replayed response.
@@ -32,6 +34,7 @@ impl Target {
             arguments: vec!["raw-server"],
             port_option: "--port",
             environment: Vec::new(),
+            redis_url: None,
             headers: Vec::new(),
             keyed_headers: Vec::new(),
             replay_mark: "",
@@ -51,10 +54,22 @@ impl Target {
                 ("XIHAN__CACHING__INMEMORY__MAXPROTECTEDBYTES", STORE_BYTES),
                 ("RUST_LOG", "warn"),
             ],
+            redis_url: None,
             headers: vec!["authorization: ApiKey dev-alice-key".to_owned()],
             keyed_headers: vec!["baggage: xihan.idempotency-key={key}".to_owned()],
             replay_mark: "idempotency-replayed",
             bars: Some((0.70, 0.90)),
+        }
+    }
+
+    /// The sample service with its records and locks on Redis.
+    pub(crate) fn orders_sample_on_redis(program: &Path) -> Self {
+        Self {
+            name: "orders-sample on Redis",
+            environment: vec![("XIHAN__CACHING__PROVIDER", "redis"), ("RUST_LOG", "error")],
+            redis_url: Some("XIHAN__CACHING__REDIS__URL"),
+            bars: Some((0.40, 0.60)),
+            ..Self::orders_sample(program)
         }
     }
 
@@ -89,6 +104,7 @@ impl Target {
             arguments: Vec::new(),
             port_option: "--port",
             environment: Vec::new(),
+            redis_url: None,
             headers: Vec::new(),
             keyed_headers: vec!["idempotency-key: {key}".to_owned()],
             replay_mark: "",
