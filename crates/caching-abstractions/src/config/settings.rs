@@ -53,7 +53,8 @@ pub struct IdempotencySettings {
     pub accept_idempotency_key_header: bool,
     /// `Fingerprint`: whether a repeat must carry the same request (P10).
     pub fingerprint: bool,
-    /// `MaxWaitSeconds`: how long a caller may ask to wait for a call in progress.
+    /// `MaxWaitSeconds`: how long a caller may ask to wait for a call in progress. Read and checked;
+    /// no transport lets a caller ask yet.
     pub max_wait: Duration,
 }
 
