@@ -53,6 +53,22 @@ fn large() -> Bytes {
     Bytes::from(vec![b'x'; LARGE])
 }
 
+/// How many large entries may still fit after one was refused. Where there is one room only, the
+/// buffers of the server's connections come out of it, and the server frees them when it likes.
+fn slack(harness: &dyn StoreHarness) -> usize {
+    if harness.gaps().contains(&Gap::TwoBudgets) {
+        16
+    } else {
+        0
+    }
+}
+
+/// A value that a full store has no room for, whatever its buffers do meanwhile.
+fn too_much(harness: &dyn StoreHarness) -> Bytes {
+    let size = if slack(harness) == 0 { LARGE } else { MIB };
+    Bytes::from(vec![b'x'; size])
+}
+
 /// Adds protected entries of `size` bytes until one is refused, and gives the others.
 async fn fill(store: &Client, name: &str, size: usize) -> Vec<CacheKey> {
     let value = Bytes::from(vec![b'x'; size]);
@@ -116,8 +132,9 @@ pub async fn s2_a_full_store_refuses_and_forgets_nothing(harness: &dyn StoreHarn
     assert!(added.len() > 16 && added.len() < 256, "{} fit", added.len());
     all_stand(&store, &added).await;
     let more = fill(&store, "more", LARGE).await;
-    assert!(more.is_empty(), "it was full");
+    assert!(more.len() <= slack(harness), "it was full");
     all_stand(&store, &added).await;
+    all_stand(&store, &more).await;
 }
 
 pub async fn s2_a_refused_write_changes_nothing(harness: &dyn StoreHarness) {
@@ -128,12 +145,12 @@ pub async fn s2_a_refused_write_changes_nothing(harness: &dyn StoreHarness) {
     let added = store.try_add(&k, bytes("old"), scene.lasting(1000)).await;
     assert!(added.unwrap());
     fill_up(&store).await;
-    let full = ErrorCode::StoreFull;
-    let replaced = store.try_replace(&k, b"old", large(), long()).await;
+    let (full, value) = (ErrorCode::StoreFull, too_much(harness));
+    let replaced = store.try_replace(&k, b"old", value.clone(), long()).await;
     refused(replaced, full);
     holds(&store, &k, "old").await;
     assert!(left(&store, &k).await <= scene.ticks(1000));
-    refused(store.get_or_add(&key("new"), large(), long()).await, full);
+    refused(store.get_or_add(&key("new"), value, long()).await, full);
     absent(&store, &key("new")).await;
     // Whatever stands there is answered without any room.
     let stands = store.get_or_add(&k, large(), long()).await.unwrap();
@@ -150,7 +167,11 @@ pub async fn s2_removed_and_expired_entries_make_room(harness: &dyn StoreHarness
         .try_add(&key("soon"), large(), scene.lasting(40))
         .await;
     assert!(expiring.unwrap());
-    let added = fill(&store, "k", LARGE).await;
+    let mut added = fill(&store, "k", LARGE).await;
+    // What a server's buffers take meanwhile.
+    for k in added.split_off(added.len() - slack(harness).min(added.len() / 2)) {
+        assert!(store.remove(&k).await.unwrap());
+    }
     assert!(store.remove(&added[3]).await.unwrap());
     assert!(store.try_add(&added[3], large(), long()).await.unwrap());
     let value = large();
