@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 
 use crate::process::{cargo, run as run_command};
-use crate::{Result, features, floors, signatures, sources, test, tools};
+use crate::{Result, codegen, features, floors, signatures, sources, test, tools};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -19,6 +19,8 @@ pub(crate) struct Arguments {
 enum Step {
     /// The code is formatted
     Format,
+    /// The generated code is what its contracts give
+    Codegen,
     /// Crates depend on lower floors only
     Floors,
     /// File lengths, forbidden marks, orphaned files, machine paths
@@ -64,6 +66,7 @@ impl Step {
     fn run(self) -> Result {
         match self {
             Self::Format => run_command(&mut cargo(&["fmt", "--all", "--check"])),
+            Self::Codegen => codegen::check(),
             Self::Floors => floors::run(),
             Self::Sources => sources::run(),
             Self::Signatures => signatures::run(),
@@ -116,6 +119,7 @@ mod tests {
             names,
             [
                 "format",
+                "codegen",
                 "floors",
                 "sources",
                 "signatures",

@@ -11,6 +11,7 @@
 
 mod bench;
 mod ci;
+mod codegen;
 mod features;
 mod floors;
 mod fuzz;
@@ -48,6 +49,8 @@ enum Command {
     Test,
     /// Run the whole gate, as it has to pass before a merge
     Ci(ci::Arguments),
+    /// Write the code of the protobuf contracts
+    Codegen(codegen::Arguments),
     /// Check that each crate depends only on the floors below its own
     Floors,
     /// Lint each crate without its default features and with each one alone
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Test => test::run(),
         Command::Ci(arguments) => ci::run(&arguments),
+        Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Floors => floors::run(),
         Command::Features => features::run(),
         Command::Sources => sources::run(),

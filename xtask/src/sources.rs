@@ -104,7 +104,10 @@ fn is_rust(file: &TextFile) -> bool {
 
 fn is_crate_source(file: &TextFile) -> bool {
     let mut parts = file.path.split('/');
-    is_rust(file) && parts.next() == Some("crates") && parts.nth(1) == Some("src")
+    is_rust(file)
+        && parts.next() == Some("crates")
+        && parts.nth(1) == Some("src")
+        && parts.next() != Some("generated")
 }
 
 #[cfg(test)]
