@@ -401,7 +401,7 @@ pub struct Failure {
     pub details: ::prost::bytes::Bytes,
 }
 /// What an error of XiHan Caching says beyond `google.rpc.ErrorInfo`.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ErrorDetail {
     /// The key of the translated text, such as `caching.store.wrong_kind`.
     #[prost(string, tag = "1")]
@@ -409,19 +409,13 @@ pub struct ErrorDetail {
     /// The operation that failed, such as `try_add`; empty where it is not known.
     #[prost(string, tag = "2")]
     pub operation: ::prost::alloc::string::String,
-    /// The parameters of the translated text, in their order.
-    #[prost(message, repeated, tag = "3")]
-    pub parameters: ::prost::alloc::vec::Vec<Parameter>,
+    /// The names of the parameters of the translated text, in their order; `google.rpc.ErrorInfo` has
+    /// their values.
+    #[prost(string, repeated, tag = "3")]
+    pub parameter_order: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The operation has certainly changed nothing, although the store is unavailable.
     #[prost(bool, tag = "4")]
     pub certainly_not_applied: bool,
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Parameter {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub value: ::prost::alloc::string::String,
 }
 /// Generated client implementations.
 #[cfg(feature = "client")]
