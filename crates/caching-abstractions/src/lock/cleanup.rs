@@ -10,6 +10,7 @@ use tracing::{debug, warn};
 
 use super::backoff::Backoff;
 use super::lease::{Lease, Moment};
+use super::pending::Ticket;
 use crate::clock::Clock;
 use crate::error::{CachingError, ErrorCode, Result};
 use crate::key::CacheKey;
@@ -33,6 +34,8 @@ pub(super) struct Cleanup {
     /// Whether the store is known to have applied the lease. If not, "the token is not there" may
     /// only mean "not yet".
     pub(super) granted: bool,
+    /// Counts it among those that are under way.
+    pub(super) ticket: Ticket,
 }
 
 impl Cleanup {

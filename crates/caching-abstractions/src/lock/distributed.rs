@@ -9,6 +9,7 @@ use super::grant::Asked;
 use super::handle::LockHandle;
 use super::lease::Moment;
 use super::observe;
+use super::pending::Pending;
 use super::queue::Queues;
 use super::waiting;
 use crate::clock::{Clock, SystemClock};
@@ -88,6 +89,7 @@ struct Inner {
     store: Arc<dyn CacheStore>,
     clock: Arc<dyn Clock>,
     queues: Queues,
+    pending: Pending,
 }
 
 impl DistributedLock {
@@ -104,6 +106,7 @@ impl DistributedLock {
             store,
             clock,
             queues: Queues::default(),
+            pending: Pending::default(),
         }))
     }
 
@@ -218,6 +221,19 @@ impl DistributedLock {
         Ok(output)
     }
 
+    /// Completes as soon as this lock and its clones release nothing in the background: neither
+    /// what a cancelled acquisition may have left (L9) nor a handle that was dropped (L6).
+    ///
+    /// - For a program that is about to end: what is under way then just runs out.
+    /// - While the store is away it completes only when the last of those leases has run out, so
+    ///   put a limit around it.
+    ///
+    /// # Cancellation safety
+    /// At any point; what is under way goes on.
+    pub async fn settled(&self) {
+        self.0.pending.none().await;
+    }
+
     pub(super) async fn try_once(
         &self,
         key: &CacheKey,
@@ -262,6 +278,7 @@ impl DistributedLock {
             token: LeaseToken::generate(),
             time_to_live,
             runtime: Handle::try_current().ok(),
+            pending: self.0.pending.clone(),
             before: Moment::now(&*self.0.clock),
         };
         let grant = attempt::attempt(asked).await?;

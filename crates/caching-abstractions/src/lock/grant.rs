@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, watch};
 use super::cleanup::Cleanup;
 use super::lease::{Lease, Moment};
 use super::observe;
+use super::pending::Pending;
 use crate::clock::Clock;
 use crate::error::{ErrorCode, Result};
 use crate::expiration::TimeToLive;
@@ -35,6 +36,7 @@ pub(super) struct Grant {
     pub(super) acquired: Moment,
     /// Where it was acquired, for the background release.
     pub(super) runtime: Option<Handle>,
+    pending: Pending,
     status: watch::Sender<Status>,
     /// One release request at a time.
     releasing: Mutex<()>,
@@ -74,6 +76,7 @@ pub(super) struct Asked {
     pub(super) token: LeaseToken,
     pub(super) time_to_live: TimeToLive,
     pub(super) runtime: Option<Handle>,
+    pub(super) pending: Pending,
     pub(super) before: Moment,
 }
 
@@ -96,6 +99,7 @@ impl Asked {
             fencing,
             acquired: self.before,
             runtime: self.runtime.clone(),
+            pending: self.pending.clone(),
             status: watch::Sender::new(status),
             releasing: Mutex::new(()),
         }
@@ -185,6 +189,7 @@ impl Grant {
             token: self.token.clone(),
             lease,
             granted: true,
+            ticket: self.pending.ticket(),
         }
         .start(self.runtime.as_ref());
     }

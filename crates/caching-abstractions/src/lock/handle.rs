@@ -156,6 +156,12 @@ impl LockHandle {
         self.grant.lost()
     }
 
+    /// Ends the renewal, and leaves a lease that has just begun.
+    pub(super) async fn restart(&self) {
+        self.stop_keeping_alive();
+        renewal::restart(&self.grant).await;
+    }
+
     /// Whether there was a renewal to stop.
     pub(super) fn stop_keeping_alive(&self) -> bool {
         let task = self.renewal.lock().take();

@@ -9,6 +9,7 @@ mod handle;
 mod lease;
 mod multi;
 mod observe;
+mod pending;
 mod queue;
 mod renewal;
 mod waiting;

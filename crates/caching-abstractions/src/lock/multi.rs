@@ -130,9 +130,8 @@ impl DistributedLock {
                 .await?;
             locks.0.push(lock);
         }
-        for lock in &locks.0 {
-            lock.stop_keeping_alive();
-        }
+        // Whoever waited gets leases as fresh as whoever did not have to.
+        join_all(locks.0.iter().map(LockHandle::restart)).await;
         locks.if_all_held()
     }
 }

@@ -50,6 +50,24 @@ async fn renew(grant: &Grant, ceiling: Duration) {
     }
 }
 
+/// Restarts the lease once, unless most of it is still to come. A store that does not answer leaves
+/// it as it is.
+pub(super) async fn restart(grant: &Grant) {
+    let whole = grant.time_to_live.as_duration();
+    let lease = Lease::new(grant.now(), grant.time_to_live);
+    if !grant.is_kept() || grant.remaining() > whole.mul_f64(0.9) {
+        return;
+    }
+    match extend(grant, grant.time_to_live, whole / 3).await {
+        Ok(true) => {
+            grant.renewed(lease);
+        }
+        Ok(false) => grant.found_gone(),
+        Err(error) if error.code() == ErrorCode::WrongKind => grant.found_gone(),
+        Err(error) => debug!(key = %grant.key, %error, "a lock could not be renewed"),
+    }
+}
+
 /// The lease that a renewal sent now gives; none if that would not be longer than the present one.
 fn next_lease(grant: &Grant, ceiling: Duration) -> Option<(Lease, TimeToLive)> {
     let now = grant.now();

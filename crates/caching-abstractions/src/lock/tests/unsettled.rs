@@ -126,3 +126,29 @@ async fn l9_cancelled_at_every_poll_no_lock_stays() {
         assert_eq!(store.memory.get(&key("a")), None, "after {polls} polls");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn l9_settled_waits_for_what_a_cancelled_acquire_may_have_left() {
+    let (locks, store) = faulty();
+    locks.settled().await;
+    store.next(Op::Lease, Fault::Overtaken(seconds(1)));
+    let mut acquire = Box::pin(locks.acquire("a", minutes(5)));
+    assert!(poll_immediate(&mut acquire).await.is_none());
+    drop(acquire);
+    locks.clone().settled().await;
+    assert!(store.count(Op::Release) >= 2);
+    assert_eq!(store.memory.get(&key("a")), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l6_settled_waits_for_a_dropped_handle_and_not_for_a_held_one() {
+    let (locks, store) = faulty();
+    let held = locks.acquire("a", minutes(5)).await.unwrap();
+    let dropped = locks.acquire("b", minutes(5)).await.unwrap();
+    locks.settled().await;
+    store.next(Op::Release, Fault::FailBefore);
+    drop(dropped);
+    locks.settled().await;
+    assert_eq!(store.memory.get(&key("b")), None);
+    assert!(held.is_held());
+}
