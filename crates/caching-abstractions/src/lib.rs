@@ -37,4 +37,6 @@ pub use expiration::{
 pub use key::{CacheKey, KeyPrefix};
 pub use lock::{DistributedLock, LockHandle, MultiLockHandle};
 pub use shared_cache::SharedCache;
-pub use store::{CacheItem, CacheStore, CacheStoreExt, LeaseToken, MeteredStore, WakeHints};
+pub use store::{
+    CacheItem, CacheStore, CacheStoreExt, LeaseToken, MeteredStore, PrefixedStore, WakeHints,
+};

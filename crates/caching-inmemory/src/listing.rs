@@ -149,14 +149,14 @@ impl Scope {
         stored.starts_with(&self.start)
     }
 
-    /// The key that is stored under this text. None for what is no key here: an entry of a
-    /// prefixed view may be longer with its prefix than a key can be.
+    /// The key that is stored under this text. None for what is no key here, nor one
+    /// below a prefix.
     fn key(&self, stored: &str) -> Option<CacheKey> {
         let text = match &self.prefix {
             None => stored,
             Some(prefix) => prefix.strip(stored)?,
         };
-        CacheKey::new(text).ok()
+        CacheKey::from_stored(text).ok()
     }
 
     fn is_there(&self, backing: &Backing, key: &CacheKey) -> bool {

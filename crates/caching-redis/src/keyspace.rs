@@ -37,7 +37,7 @@ impl Keyspace {
             Some(prefix) => prefix.strip(stored)?,
             None => stored,
         };
-        CacheKey::new(text).ok()
+        CacheKey::from_stored(text).ok()
     }
 
     /// The glob pattern of every stored key that begins with the literal `prefix`.

@@ -13,6 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::key::KeyPrefix;
+
 /// What every fallible operation of the workspace returns.
 pub type Result<T, E = CachingError> = std::result::Result<T, E>;
 
@@ -225,6 +227,22 @@ impl CachingError {
     #[must_use]
     pub fn certainly_not_sent(mut self) -> Self {
         self.0.certainly_not_sent = true;
+        self
+    }
+
+    /// The same error as somebody sees it who does not know of `prefix` (K4): where it names a key,
+    /// it names it without.
+    pub(crate) fn below(mut self, prefix: &KeyPrefix) -> Self {
+        for (name, value) in &mut self.0.parameters {
+            let shown = (name == "key")
+                .then(|| prefix.strip(value).map(str::to_owned))
+                .flatten();
+            if let Some(shown) = shown {
+                let detail = self.0.detail.replace(value.as_str(), &shown);
+                self.0.detail = detail.into();
+                *value = shown;
+            }
+        }
         self
     }
 

@@ -61,6 +61,23 @@ impl CacheKey {
         Self::new(segments::join(segments))
     }
 
+    /// A key as a store holds it: one that follows K1, or one below a [`KeyPrefix`], which makes it
+    /// longer (K4).
+    ///
+    /// For a store that lists what it holds; everybody else uses [`new`](Self::new).
+    #[doc(hidden)]
+    pub fn from_stored(text: &str) -> Result<Self> {
+        let plain = Self::new(text);
+        match text.split_once(':') {
+            Some((prefix, key)) if plain.is_err() => {
+                KeyPrefix::new(prefix)?;
+                check(key)?;
+                Ok(Self(text.into()))
+            }
+            _ => plain,
+        }
+    }
+
     /// Escapes one segment as [`from_segments`](Self::from_segments) does, without checking K1.
     ///
     /// For keys whose last part is to stay as it is:

@@ -49,6 +49,11 @@ impl KeyPrefix {
         stored
     }
 
+    /// `key` as a key of the store around this prefix, where it may be longer than 512 characters.
+    pub(crate) fn stored_key(&self, key: &CacheKey) -> CacheKey {
+        CacheKey(self.stored(key).into())
+    }
+
     /// The key's text in `stored`, or none if `stored` is not of this prefix.
     pub fn strip<'a>(&self, stored: &'a str) -> Option<&'a str> {
         stored.strip_prefix(&*self.0)?.strip_prefix(':')
@@ -69,6 +74,18 @@ mod tests {
     fn k4_a_prefix_follows_k1_and_has_no_colon() {
         for text in ["", "a b", "a:b", ":", "a\n"] {
             assert!(KeyPrefix::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn k4_a_stored_key_is_a_key_or_one_below_a_prefix() {
+        let longest = "é".repeat(CacheKey::MAX_CHARACTERS);
+        for text in ["a", "a:b", &longest, &format!("shop:{longest}")] {
+            assert_eq!(CacheKey::from_stored(text).unwrap().as_str(), text);
+        }
+        let too_long = format!("{longest}é");
+        for text in ["", "a b", "a:b c", &too_long, &format!("shop:{too_long}")] {
+            assert!(CacheKey::from_stored(text).is_err(), "{text:?}");
         }
     }
 

@@ -3,10 +3,12 @@
 
 mod ext;
 mod metered;
+mod prefixed;
 mod token;
 
 pub use ext::CacheStoreExt;
 pub use metered::MeteredStore;
+pub use prefixed::PrefixedStore;
 pub use token::LeaseToken;
 
 use std::fmt;
