@@ -1,6 +1,7 @@
 //! The remote provider of XiHan Caching: a store behind a gRPC server.
 
 mod generated;
+mod redacted;
 #[cfg(any(feature = "client", feature = "server"))]
 mod wire;
 

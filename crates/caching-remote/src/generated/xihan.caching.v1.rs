@@ -26,6 +26,7 @@ pub struct GetRequest {
     pub key: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct GetResponse {
     /// Absent if there is no entry.
     #[prost(bytes = "bytes", optional, tag = "1")]
@@ -43,6 +44,7 @@ pub struct GetManyResponse {
     pub entries: ::prost::alloc::vec::Vec<GetResponse>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct SetRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -61,6 +63,7 @@ pub struct SetManyRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetManyResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct TryAddRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -76,6 +79,7 @@ pub struct TryAddResponse {
     pub added: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct GetOrAddRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -85,12 +89,14 @@ pub struct GetOrAddRequest {
     pub expiration: ::core::option::Option<Expiration>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct GetOrAddResponse {
     /// The value that stands there; absent if the key was absent and is now written.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub value: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct TryReplaceRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -108,6 +114,7 @@ pub struct TryReplaceResponse {
     pub replaced: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct TryRemoveRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -121,6 +128,7 @@ pub struct TryRemoveResponse {
     pub removed: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct TryExtendRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -136,6 +144,7 @@ pub struct TryExtendResponse {
     pub extended: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct TryLeaseRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -152,6 +161,7 @@ pub struct TryLeaseResponse {
     pub fencing: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct WaitForLeaseRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -170,6 +180,7 @@ pub struct WaitForLeaseResponse {
     pub fencing: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct TryRelayRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -187,6 +198,7 @@ pub struct TryRelayResponse {
     pub fencing: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct ReleaseRequest {
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
@@ -239,6 +251,7 @@ pub struct IncrementRequest {
     pub expiration: ::core::option::Option<Expiration>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct IncrementResponse {
     #[prost(sint64, tag = "1")]
     pub number: i64,
@@ -650,7 +663,8 @@ pub mod store_client {
             self.inner.unary(req, path, codec).await
         }
         /// As TryLease, and waits until the key is free, the wait is over or the call's deadline is near.
-        /// If the client leaves while it waits, nothing stays behind.
+        /// If the client leaves while it waits, nothing stays behind: the server then releases the token.
+        /// So each call has a token of its own, also one that follows a lost answer.
         pub async fn wait_for_lease(
             &mut self,
             request: impl tonic::IntoRequest<super::WaitForLeaseRequest>,
@@ -812,6 +826,9 @@ pub mod store_client {
         }
         /// Many operations over one long-lived stream, many to a message, answered in any order. The same
         /// operations with the same results as the calls above; the metadata counts for the whole stream.
+        /// Operations that have begun run to their end, whatever becomes of the stream. A server that
+        /// shuts down answers what has begun and ends the stream with UNAVAILABLE and
+        /// `certainly_not_applied`: what is not answered by then has not begun.
         pub async fn session(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::SessionRequest>,
@@ -897,7 +914,8 @@ pub mod store_server {
             request: tonic::Request<super::TryLeaseRequest>,
         ) -> std::result::Result<tonic::Response<super::TryLeaseResponse>, tonic::Status>;
         /// As TryLease, and waits until the key is free, the wait is over or the call's deadline is near.
-        /// If the client leaves while it waits, nothing stays behind.
+        /// If the client leaves while it waits, nothing stays behind: the server then releases the token.
+        /// So each call has a token of its own, also one that follows a lost answer.
         async fn wait_for_lease(
             &self,
             request: tonic::Request<super::WaitForLeaseRequest>,
@@ -965,6 +983,9 @@ pub mod store_server {
             + 'static;
         /// Many operations over one long-lived stream, many to a message, answered in any order. The same
         /// operations with the same results as the calls above; the metadata counts for the whole stream.
+        /// Operations that have begun run to their end, whatever becomes of the stream. A server that
+        /// shuts down answers what has begun and ends the stream with UNAVAILABLE and
+        /// `certainly_not_applied`: what is not answered by then has not begun.
         async fn session(
             &self,
             request: tonic::Request<tonic::Streaming<super::SessionRequest>>,
