@@ -70,7 +70,7 @@ impl Drop for Unsettled {
             token: asked.token.clone(),
             lease: asked.lease(),
             granted: self.granted,
-            ticket: asked.pending.ticket(),
+            _ticket: asked.pending.ticket(),
         }
         .start(asked.runtime.as_ref());
     }

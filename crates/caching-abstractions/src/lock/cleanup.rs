@@ -34,8 +34,8 @@ pub(super) struct Cleanup {
     /// Whether the store is known to have applied the lease. If not, "the token is not there" may
     /// only mean "not yet".
     pub(super) granted: bool,
-    /// Counts it among those that are under way.
-    pub(super) ticket: Ticket,
+    /// Counts it among those that are under way, as long as it lives.
+    pub(super) _ticket: Ticket,
 }
 
 impl Cleanup {

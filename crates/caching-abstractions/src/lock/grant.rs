@@ -189,7 +189,7 @@ impl Grant {
             token: self.token.clone(),
             lease,
             granted: true,
-            ticket: self.pending.ticket(),
+            _ticket: self.pending.ticket(),
         }
         .start(self.runtime.as_ref());
     }
