@@ -2,6 +2,8 @@
 
 mod generated;
 mod redacted;
+#[cfg(feature = "server")]
+pub mod server;
 #[cfg(any(feature = "client", feature = "server"))]
 mod wire;
 
