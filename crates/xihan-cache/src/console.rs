@@ -17,11 +17,12 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     json: bool,
+    verbose: bool,
 }
 
 impl Console {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+    pub(crate) fn new(json: bool, verbose: bool) -> Self {
+        Self { json, verbose }
     }
 
     /// Prints a result: `object` for programs, else what `people` writes.
@@ -54,13 +55,14 @@ impl Console {
     }
 
     /// Prints why a command failed.
+    ///
+    /// That a lock is held is no news where nobody looks: of five machines with the same cron line
+    /// four find it held every time.
     pub(crate) fn failure(self, failure: &Failure) {
-        if failure.is_quiet() {
-            return;
-        }
+        let is_looked_at = self.verbose || io::stderr().is_terminal();
         if self.json {
             say(&failure.to_json().to_string());
-        } else {
+        } else if !failure.is_expected() || is_looked_at {
             say(&format!("xihan-cache: {failure}"));
         }
     }

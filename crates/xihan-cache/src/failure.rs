@@ -41,9 +41,14 @@ impl Failure {
         }
     }
 
-    /// Whether nobody is there to read about it: the reader of a pipe went away.
-    pub(crate) fn is_quiet(&self) -> bool {
-        matches!(self, Self::Stream(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    /// Whether the exit status says enough: somebody else holds a lock that was not to be waited
+    /// for, or the reader of a pipe went away.
+    pub(crate) fn is_expected(&self) -> bool {
+        match self {
+            Self::Caching(error) => error.message_key() == "caching.lock.held",
+            Self::Stream(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            Self::Usage(_) | Self::System(_) => false,
+        }
     }
 
     /// The same for programs.

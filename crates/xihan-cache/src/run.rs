@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
         }
     };
     log(cli.global.verbose);
-    let console = Console::new(cli.global.json);
+    let console = Console::new(cli.global.json, cli.global.verbose > 0);
     let status = run(cli, console).unwrap_or_else(|failure| {
         console.failure(&failure);
         failure.status()

@@ -40,6 +40,10 @@ impl Get {
             console.outcome(object, &format!("`{key}` is not there"))?;
             return Ok(Status::NOT);
         };
+        // A sliding entry's clock may be restarted by a second request that nobody waits for. What
+        // is asked of the same key after that is answered after that, and not before this process
+        // has ended.
+        let _ = store.time_to_live(&key).await;
         console.result(
             || with_value(json!({ "key": key.as_str(), "found": true }), &value),
             |output| {

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 use tokio::time::{Instant, sleep, timeout};
+use xihan_caching::LockHandle;
 
 use super::guard::machine_time;
 
@@ -56,14 +57,15 @@ impl Group {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Tells the guard that the group may live for `left` from now, and no longer unless it hears
-    /// more. `false` if there is no guard to hear it.
-    pub(super) fn may_live_for(&mut self, left: Duration) -> bool {
+    /// Tells the guard that the group may live until the end of the lease of `handle`, and no
+    /// longer unless it hears more. `false` if there is no guard to hear it.
+    pub(super) fn may_live_with(&mut self, handle: &LockHandle) -> bool {
+        // The clock first: whatever comes between makes the moment earlier, not later.
         let (Some(guard), Ok(now)) = (&mut self.guard, machine_time()) else {
             return false;
         };
-        // Rounded down: rather too early than too late.
-        let moment = u64::try_from((now + left).as_millis()).unwrap_or(u64::MAX);
+        let end = now + handle.remaining();
+        let moment = u64::try_from(end.as_millis()).unwrap_or(u64::MAX);
         // So little fits into the pipe at once. If it is full, the guard does not read; that must
         // not stop us.
         let written = guard.pipe.write_all(&moment.to_le_bytes()).now_or_never();

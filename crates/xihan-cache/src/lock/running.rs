@@ -46,8 +46,8 @@ struct Running<'a> {
     watch: Watch<'a>,
     process: Child,
     group: Group,
-    /// Tells that the command stopped; only of interest where Ctrl-Z stops it.
-    children: Option<unix::Signal>,
+    /// Tells that a child stopped or ended.
+    children: unix::Signal,
     step: Step,
     /// Whether somebody asked it to end, so that what is left of it is no surprise.
     was_asked: bool,
@@ -60,14 +60,9 @@ impl Watch<'_> {
     /// # Errors
     /// Those of the operating system; the group is gone then, too.
     pub(super) async fn over(self, started: Started) -> io::Result<Ended> {
-        let children = if self.in_foreground {
-            Some(signal(SignalKind::child())?)
-        } else {
-            None
-        };
         let mut running = Running {
             watch: self,
-            children,
+            children: signal(SignalKind::child())?,
             step: Step::Run,
             was_asked: false,
             is_guarded: true,
@@ -101,7 +96,7 @@ impl Running<'_> {
                 biased;
                 status = self.process.wait() => return status,
                 signal = watch.signals.next() => self.pass_on(signal),
-                () = stopped(&mut self.children) => self.go_on_after_stop(),
+                _ = self.children.recv() => self.look_for_stop(),
                 () = next_look(watch.handle, watch.plan, self.step) => self.look(),
             }
         }
@@ -111,7 +106,12 @@ impl Running<'_> {
         match signal {
             Signal::SIGTSTP => return self.refuse_to_stop(),
             Signal::SIGUSR1 | Signal::SIGUSR2 => {}
-            _ => self.was_asked = true,
+            _ => {
+                self.was_asked = true;
+                self.group.signal(signal);
+                // What stands still ends only when it goes on.
+                return self.group.signal(Signal::SIGCONT);
+            }
         }
         self.group.signal(signal);
     }
@@ -122,11 +122,20 @@ impl Running<'_> {
         self.watch.console.warn(text);
     }
 
-    /// Ctrl-Z in the terminal stops the command's group, and not this process.
-    fn go_on_after_stop(&self) {
-        if was_stopped_by_terminal(&self.process) {
-            self.refuse_to_stop();
-            self.group.signal(Signal::SIGCONT);
+    /// Ctrl-Z in the terminal stops the command's group, and not this process. So does reading from
+    /// a terminal that belongs to others, and that goes on for as long as the command tries.
+    fn look_for_stop(&self) {
+        match stopped_by(&self.process) {
+            Some(Signal::SIGTSTP) => {
+                self.refuse_to_stop();
+                self.group.signal(Signal::SIGCONT);
+            }
+            Some(Signal::SIGTTIN | Signal::SIGTTOU) => {
+                let text = "the command stands still: it wants the terminal, which it has only \
+                            where standard input is that terminal";
+                self.watch.console.warn(text);
+            }
+            _ => {}
         }
     }
 
@@ -169,7 +178,7 @@ impl Running<'_> {
         if self.watch.on_lost == OnLost::Warn {
             return;
         }
-        let hears = self.group.may_live_for(self.watch.handle.remaining());
+        let hears = self.group.may_live_with(self.watch.handle);
         if !hears && self.is_guarded {
             self.is_guarded = false;
             tracing::warn!("nothing guards the command's group any more");
@@ -207,32 +216,23 @@ impl Running<'_> {
     }
 }
 
-/// The next time that a child stops or ends; never, where nobody looks for that.
-async fn stopped(children: &mut Option<unix::Signal>) {
-    match children {
-        Some(signal) => {
-            signal.recv().await;
-        }
-        None => std::future::pending().await,
-    }
-}
-
+/// The signal that has stopped the process since the last call.
 #[cfg(target_os = "linux")]
-fn was_stopped_by_terminal(process: &Child) -> bool {
+fn stopped_by(process: &Child) -> Option<Signal> {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
     use nix::unistd::Pid;
 
-    let Some(id) = process.id().and_then(|id| i32::try_from(id).ok()) else {
-        return false;
-    };
+    let id = i32::try_from(process.id()?).ok()?;
     let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
-    let found = waitid(Id::Pid(Pid::from_raw(id)), flags);
-    matches!(found, Ok(WaitStatus::Stopped(_, Signal::SIGTSTP)))
+    match waitid(Id::Pid(Pid::from_raw(id)), flags) {
+        Ok(WaitStatus::Stopped(_, signal)) => Some(signal),
+        _ => None,
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn was_stopped_by_terminal(_: &Child) -> bool {
-    false
+fn stopped_by(_: &Child) -> Option<Signal> {
+    None
 }
 
 fn status_of(status: ExitStatus) -> Status {

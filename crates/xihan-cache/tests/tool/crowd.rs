@@ -1,0 +1,120 @@
+//! Many processes that want one lock, and are killed at random.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::support::{Done, Running, Scene, signal};
+
+const CROWD: usize = 100;
+/// Every so many processes one gets this signal at a random moment.
+const FATES: [Option<&str>; 5] = [Some("KILL"), Some("TERM"), None, None, None];
+/// How often the present holder gets one as well.
+const AT_THE_HOLDER: usize = 8;
+
+/// Nobody else holds the file, which the sleeping child keeps open, too; who runs is written down
+/// in order.
+const SCRIPT: &str = "\
+exec 9>> exclusive; flock -n 9 || echo $XIHAN_LOCK_FENCING >> overlaps
+echo $XIHAN_LOCK_FENCING $PPID >> log
+sleep 0.03";
+
+/// Numbers that look random; the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn part11_of_a_hundred_processes_that_are_killed_at_random_never_two_run_at_once() {
+    let seed = std::process::id().into();
+    let scene = Scene::new();
+    let mut random = Random(seed);
+    let options = ["--ttl", "1500ms", "--wait", "1m", "--keep-alive"];
+    let crowd: Vec<Running> = (0..CROWD)
+        .map(|_| scene.lock(&options, SCRIPT).start())
+        .collect();
+    let signalled = torment(&scene, &crowd, &mut random);
+
+    let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
+    for process in crowd {
+        let signals = signalled.get(&process.id()).cloned().unwrap_or_default();
+        let done = process.wait();
+        let outcome = outcome(&done, &signals)
+            .unwrap_or_else(|| panic!("seed {seed}: {done:?} after {signals:?}"));
+        *outcomes.entry(outcome).or_default() += 1;
+    }
+    println!("seed {seed}: {outcomes:?}");
+    assert_eq!(scene.read("overlaps"), "", "seed {seed}: {outcomes:?}");
+    let ran = fencing(&scene.read("log"));
+    let rises = ran.windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(rises, "seed {seed}: {ran:?}");
+    let done = outcomes.get("done").copied().unwrap_or_default();
+    assert!(done >= CROWD / 2, "seed {seed}: {outcomes:?}");
+    assert!(ran.len() >= done, "seed {seed}: {outcomes:?}");
+    // Some were hit while they held the lock, or the case shows nothing.
+    assert!(ran.len() > done, "seed {seed}: {outcomes:?}");
+}
+
+/// Sends signals for some seconds; gives who got which.
+fn torment<'a>(
+    scene: &Scene,
+    crowd: &[Running],
+    random: &mut Random,
+) -> BTreeMap<u32, Vec<&'a str>> {
+    let mut plan: Vec<(u64, Option<u32>, &str)> = Vec::new();
+    for (number, process) in crowd.iter().enumerate() {
+        if let Some(name) = FATES[number % FATES.len()] {
+            plan.push((random.below(6000), Some(process.id()), name));
+        }
+    }
+    for number in 0..AT_THE_HOLDER {
+        let name = if number % 2 == 0 { "KILL" } else { "TERM" };
+        plan.push((random.below(6000), None, name));
+    }
+    plan.sort_unstable();
+    let begun = Instant::now();
+    let mut signalled: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for (at, id, name) in plan {
+        std::thread::sleep(Duration::from_millis(at).saturating_sub(begun.elapsed()));
+        let Some(id) = id.or_else(|| holder(&scene.read("log"))) else {
+            continue;
+        };
+        // The crowd is waited for only later, so a number cannot be somebody else's by now.
+        signal(id, name);
+        signalled.entry(id).or_default().push(name);
+    }
+    signalled
+}
+
+/// The wrapper of the last command that began.
+fn holder(log: &str) -> Option<u32> {
+    log.lines().last()?.split(' ').nth(1)?.parse().ok()
+}
+
+fn fencing(log: &str) -> Vec<u64> {
+    log.lines()
+        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+        .collect()
+}
+
+/// What a documented status stands for; none for one that the signals do not explain.
+fn outcome(done: &Done, signals: &[&str]) -> Option<String> {
+    let got = |name: &str| signals.contains(&name);
+    let outcome = match (done.code, done.signal) {
+        (Some(0), None) => "done",
+        (Some(75), None) => "held",
+        (Some(76), None) => "lost",
+        (None, Some(9)) if got("KILL") => "killed",
+        // Either its command was ended by it, or its wait; or it had not begun to listen.
+        (Some(143), None) | (None, Some(15)) if got("TERM") => "ended",
+        _ => return None,
+    };
+    Some(outcome.to_owned())
+}
