@@ -171,10 +171,8 @@ impl Health for Checks {
                 }
             }
         });
-        let closing = self.0.gate.shared.closing.clone().cancelled_owned();
         let now = stream::once(std::future::ready(Ok(answer(first))));
-        let watching = now.chain(changes.take_until(closing));
-        Ok(Response::new(watching.boxed()))
+        Ok(Response::new(now.chain(changes).boxed()))
     }
 }
 

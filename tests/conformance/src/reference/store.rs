@@ -163,7 +163,7 @@ impl ReferenceStore {
                     None => Some(stored),
                 })
                 .filter(|key| key.starts_with(prefix))
-                .map(CacheKey::new)
+                .map(CacheKey::from_stored)
                 .collect()
         })
     }
