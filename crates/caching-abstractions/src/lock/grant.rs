@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::select;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify};
 
 use super::cleanup::Cleanup;
 use super::lease::{Lease, Moment};
@@ -37,7 +37,9 @@ pub(super) struct Grant {
     /// Where it was acquired, for the background release.
     pub(super) runtime: Option<Handle>,
     pending: Pending,
-    status: watch::Sender<Status>,
+    status: parking_lot::Mutex<Status>,
+    /// The status changed.
+    changed: Notify,
     /// One release request at a time.
     releasing: Mutex<()>,
 }
@@ -100,7 +102,8 @@ impl Asked {
             acquired: self.before,
             runtime: self.runtime.clone(),
             pending: self.pending.clone(),
-            status: watch::Sender::new(status),
+            status: parking_lot::Mutex::new(status),
+            changed: Notify::new(),
             releasing: Mutex::new(()),
         }
     }
@@ -111,13 +114,26 @@ impl Grant {
         Moment::now(&*self.clock)
     }
 
+    fn status(&self) -> Status {
+        *self.status.lock()
+    }
+
+    /// Changes the status, and tells who waits for that if `change` says that it did.
+    fn change(&self, change: impl FnOnce(&mut Status) -> bool) -> bool {
+        let is_changed = change(&mut self.status.lock());
+        if is_changed {
+            self.changed.notify_waiters();
+        }
+        is_changed
+    }
+
     pub(super) fn lease(&self) -> Lease {
-        self.status.borrow().lease
+        self.status().lease
     }
 
     /// What is left of the time in which the holder may rely on the lease.
     pub(super) fn remaining(&self) -> Duration {
-        let status = *self.status.borrow();
+        let status = self.status();
         match status.phase {
             Phase::Held => status.lease.trusted_for(self.now()),
             _ => Duration::ZERO,
@@ -126,7 +142,7 @@ impl Grant {
 
     /// Whether the holder has neither begun to give it back nor learned that it is over.
     pub(super) fn is_kept(&self) -> bool {
-        self.status.borrow().phase == Phase::Held
+        self.status().phase == Phase::Held
     }
 
     /// From here on the holder does not rely on the lease.
@@ -137,7 +153,7 @@ impl Grant {
     /// Compares and deletes; see `LockHandle::release`.
     pub(super) async fn release(&self) -> Result<bool> {
         let _turn = self.releasing.lock().await;
-        if self.status.borrow().phase.is_settled() {
+        if self.status().phase.is_settled() {
             return Ok(false);
         }
         let released = match self.store.release(&self.key, &self.token).await {
@@ -154,12 +170,13 @@ impl Grant {
     }
 
     fn settle(&self, released: bool) {
-        self.status.send_modify(|status| {
+        self.change(|status| {
             status.phase = if released {
                 Phase::Released
             } else {
                 Phase::Gone
             };
+            true
         });
         observe::held_for(self.now().since(self.acquired));
         if !released {
@@ -171,7 +188,7 @@ impl Grant {
     ///
     /// A renewal that was stopped may have reached the store all the same.
     pub(super) fn abandon(&self, was_renewed: bool) {
-        let status = *self.status.borrow();
+        let status = self.status();
         if status.phase.is_settled() {
             return;
         }
@@ -198,7 +215,7 @@ impl Grant {
     /// that may have been seen is not taken back.
     pub(super) fn renewed(&self, lease: Lease) -> bool {
         let now = self.now();
-        let in_time = self.status.send_if_modified(|status| {
+        let in_time = self.change(|status| {
             let in_time = status.phase == Phase::Held && !status.lease.is_over(now);
             if in_time {
                 status.lease = lease;
@@ -229,9 +246,10 @@ impl Grant {
     /// Completes when the lease is over before it was given back; after that every call completes
     /// at once.
     pub(super) async fn lost(&self) {
-        let mut changes = self.status.subscribe();
         loop {
-            let status = *changes.borrow_and_update();
+            // A change after this is not missed, also before it is first polled.
+            let changed = pin!(self.changed.notified());
+            let status = self.status();
             match status.phase {
                 Phase::Expired | Phase::Gone => return,
                 Phase::Released => return pending().await,
@@ -241,14 +259,13 @@ impl Grant {
             if left.is_zero() {
                 return self.found_over();
             }
-            let changed = pin!(changes.changed());
             let look = pin!(tokio::time::sleep(left.min(WALL_CLOCK_LOOK)));
             select(changed, look).await;
         }
     }
 
     fn move_from_held(&self, to: Phase) -> bool {
-        self.status.send_if_modified(|status| {
+        self.change(|status| {
             let held = status.phase == Phase::Held;
             if held {
                 status.phase = to;
