@@ -32,7 +32,7 @@ impl std::fmt::Debug for ConnectionSettings {
 }
 
 /// How many commands may wait to be sent.
-const BUFFER: usize = 65_536;
+pub(crate) const BUFFER: usize = 65_536;
 /// No attempt to open waits longer for a network that says nothing.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 

@@ -4,13 +4,14 @@
 //! fails, and nothing of it is sent later. Who wants another one opens it: see `link`.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::Poll;
 
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
-use fred::types::{ClusterHash, ConnectHandle, CustomCommand, Message, Value};
+use fred::types::{ConnectHandle, Message, Value};
 use futures_util::future::try_join_all;
 use futures_util::{FutureExt, poll};
 use tokio::sync::broadcast;
@@ -18,17 +19,45 @@ use tokio::task::AbortHandle;
 
 use crate::client::{ConnectionSettings, Purpose, client, fault, not_sent};
 use crate::error::{Attempt, Cause, Fault};
+use crate::outbox::{Outbox, connection_broke};
 use crate::reply::Reply;
-use crate::request::{NamedScript, Request};
+use crate::request::{NamedScript, OnTheWire, Request, command};
 use crate::script::{Dialect, Script};
 use crate::server::ServerInfo;
 use crate::url::Address;
 
+/// Whether a connection is over.
+#[derive(Debug)]
+pub(crate) struct Life {
+    router: AbortHandle,
+    broken: AtomicBool,
+}
+
+impl Life {
+    /// Of the connection that the task `router` keeps.
+    pub(crate) fn new(router: AbortHandle) -> Arc<Self> {
+        let broken = AtomicBool::new(false);
+        Arc::new(Self { router, broken })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.broken.load(Ordering::Acquire) || self.router.is_finished()
+    }
+
+    /// Ends it at once.
+    pub(crate) fn end(&self) {
+        self.broken.store(true, Ordering::Release);
+        self.router.abort();
+    }
+}
+
 /// An open connection.
 pub(crate) struct Connection {
     client: Client,
-    router: AbortHandle,
-    broken: AtomicBool,
+    life: Arc<Life>,
+    outbox: Arc<Outbox>,
+    /// The task that empties the outbox.
+    sender: AbortHandle,
     hashes: Vec<Value>,
     pub(crate) info: ServerInfo,
     pub(crate) address: Address,
@@ -64,10 +93,13 @@ impl Connection {
         let mut opened = client.reconnect_rx();
         let router = client.connect();
         let mut end = End(router);
+        let life = Life::new(end.0.abort_handle());
+        let outbox = Arc::new(Outbox::new(Arc::clone(&life)));
         let connection = Self {
             client,
-            router: end.0.abort_handle(),
-            broken: AtomicBool::new(false),
+            life,
+            sender: tokio::spawn(Arc::clone(&outbox).run()).abort_handle(),
+            outbox,
             hashes: Vec::new(),
             info: ServerInfo::default(),
             address: address.clone(),
@@ -99,40 +131,45 @@ impl Connection {
 
     /// Whether it is over.
     pub(crate) fn is_closed(&self) -> bool {
-        self.broken.load(Ordering::Acquire) || self.router.is_finished()
+        self.life.is_over()
     }
 
     /// Ends it at once. What waits in it fails and is never sent.
     pub(crate) fn close(&self) {
-        self.broken.store(true, Ordering::Release);
-        self.router.abort();
+        self.life.end();
     }
 
-    /// Has `request` executed; a script by its hash, and by its text where the server has lost it.
-    pub(crate) async fn send(&self, request: &Request) -> Attempt<Reply> {
-        if self.info.dialect() == Dialect::Six
-            && let Some(script) = request.below_seven()
-        {
-            return self.send_understood(&script).await;
+    /// Has `request` executed; a script by its hash, which the server may have lost.
+    pub(crate) async fn send(&self, request: Request) -> Attempt<Reply> {
+        let request = self.understood(request);
+        let named = request.script_called().map(|script| self.name(script));
+        self.run(request.on_the_wire(named)).await
+    }
+
+    /// Has `request` executed; a script by its text.
+    pub(crate) async fn send_text(&self, request: Request) -> Attempt<Reply> {
+        let (name, arguments) = self.in_full(request);
+        self.execute(name, arguments).await
+    }
+
+    /// What the server understands.
+    fn understood(&self, request: Request) -> Request {
+        match self.info.dialect() {
+            Dialect::Six => request.below_seven(),
+            Dialect::Seven => request,
         }
-        self.send_understood(request).await
     }
 
-    async fn send_understood(&self, request: &Request) -> Attempt<Reply> {
-        let Some(script) = request.script_called() else {
-            let (name, arguments) = request.on_the_wire(None);
-            return self.execute(name, arguments).await;
-        };
+    /// The words of `request`; a script by its text.
+    fn in_full(&self, request: Request) -> (&'static str, Vec<Value>) {
+        let request = self.understood(request);
+        let named = request.script_called().map(|script| self.text(script));
+        request.on_the_wire(named).into_words()
+    }
+
+    fn name(&self, script: Script) -> NamedScript {
         let hash = self.hashes.get(script as usize).cloned();
-        let named = hash.map_or_else(|| self.text(script), NamedScript::Hash);
-        let (name, arguments) = request.on_the_wire(Some(named));
-        match self.execute(name, arguments).await {
-            Err(Fault::Refused(refusal)) if refusal.is_of_a_lost_script() => {
-                let (name, arguments) = request.on_the_wire(Some(self.text(script)));
-                self.execute(name, arguments).await
-            }
-            other => other,
-        }
+        hash.map_or_else(|| self.text(script), NamedScript::Hash)
     }
 
     fn text(&self, script: Script) -> NamedScript {
@@ -142,9 +179,8 @@ impl Connection {
     /// Puts `request` into the queue, and waits for nothing.
     ///
     /// For what may just as well not happen; a script goes by its text, so that it never misses.
-    pub(crate) fn send_and_forget(&self, request: &Request) {
-        let named = request.script_called().map(|script| self.text(script));
-        let (name, arguments) = request.on_the_wire(named);
+    pub(crate) fn send_and_forget(&self, request: Request) {
+        let (name, arguments) = self.in_full(request);
         // The first poll queues it.
         let _ = self
             .client
@@ -153,14 +189,8 @@ impl Connection {
     }
 
     /// Has `request` executed on a node that is about to get its slot.
-    pub(crate) async fn send_asking(&self, request: &Request) -> Attempt<Reply> {
-        let below_seven = match self.info.dialect() {
-            Dialect::Six => request.below_seven(),
-            Dialect::Seven => None,
-        };
-        let request = below_seven.as_ref().unwrap_or(request);
-        let named = request.script_called().map(|script| self.text(script));
-        let (name, arguments) = request.on_the_wire(named);
+    pub(crate) async fn send_asking(&self, request: Request) -> Attempt<Reply> {
+        let (name, arguments) = self.in_full(request);
         let pair = self.client.pipeline();
         let queued = async {
             let _: Value = pair.custom(command("ASKING"), Vec::<Value>::new()).await?;
@@ -170,7 +200,7 @@ impl Connection {
         queued
             .await
             .map_err(|error: fred::error::Error| not_sent(&error))?;
-        let value = self.watched(pair.last::<Value>()).await?;
+        let value = self.watched(pin!(pair.last::<Value>())).await?;
         Reply::from_value(value)
     }
 
@@ -180,23 +210,28 @@ impl Connection {
         name: &'static str,
         arguments: Vec<Value>,
     ) -> Attempt<Reply> {
-        let frame = self.watched(self.client.custom_raw(command(name), arguments));
-        Reply::read(frame.await?)
+        self.run(OnTheWire::Other(name, arguments)).await
+    }
+
+    async fn run(&self, command: OnTheWire) -> Attempt<Reply> {
+        let can_share = command.can_share();
+        let call = self.outbox.begin(command.call(self.client.clone()));
+        if can_share && !call.is_alone() {
+            call.together().await
+        } else {
+            call.at_once().await
+        }
     }
 
     /// Waits for an answer, but not for one that cannot come: the client keeps a queue that nobody
     /// reads when its connection broke just before a command was put into it.
     async fn watched<T>(
         &self,
-        call: impl Future<Output = Result<T, fred::error::Error>>,
+        mut call: Pin<&mut (impl Future<Output = Result<T, fred::error::Error>> + ?Sized)>,
     ) -> Attempt<T> {
-        let mut call = pin!(call);
         let answer = match poll!(&mut call) {
             Poll::Ready(answer) => answer,
-            Poll::Pending if self.is_closed() => {
-                let cause = Cause::new("the connection broke");
-                return Err(Fault::Unknown(cause));
-            }
+            Poll::Pending if self.is_closed() => return Err(connection_broke()),
             Poll::Pending => call.await,
         };
         answer.map_err(|error| fault(&error))
@@ -221,7 +256,7 @@ impl Connection {
 
     /// Asks for the messages of `channel`. The subscription stands when this is answered.
     pub(crate) async fn subscribe(&self, channel: &str) -> Attempt<()> {
-        self.watched(self.client.subscribe(channel)).await?;
+        self.watched(pin!(self.client.subscribe(channel))).await?;
         // The client does not wait for the confirmation; whatever is answered next comes after it.
         self.execute("PING", Vec::new()).await.map(drop)
     }
@@ -263,6 +298,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // The client's task would keep the connection open for ever.
         self.close();
+        self.sender.abort();
     }
 }
 
@@ -275,13 +311,10 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-fn command(name: &'static str) -> CustomCommand {
-    CustomCommand::new_static(name, ClusterHash::Random, false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Write;
 
     #[test]
     fn every_script_has_its_place() {
@@ -317,9 +350,9 @@ mod tests {
         let server = redis_support::Server::start();
         let connection = below_seven(&server).await;
         let set = |value: &'static str| {
-            let request = Request::set_or_get("k".into(), value.into(), 60_000);
+            let request = Request::set("k".into(), value.into(), 60_000, Write::AbsentOrGet);
             let connection = &connection;
-            async move { connection.send(&request).await.unwrap() }
+            async move { connection.send(request).await.unwrap() }
         };
         assert_eq!(set("1").await, Reply::Nil);
         assert_eq!(set("2").await, Reply::Bytes("1".into()));
@@ -332,7 +365,7 @@ mod tests {
                 .with_millis(60_000)
                 .with_millis(120_000);
             let connection = &connection;
-            async move { connection.send(&request).await.unwrap() }
+            async move { connection.send(request).await.unwrap() }
         };
         let number = lease("a").await;
         assert!(matches!(number, Reply::Bytes(_)));
@@ -340,8 +373,8 @@ mod tests {
         assert_eq!(lease("a").await, number);
 
         server.raw().command(&["RPUSH", "list", "a"]);
-        let request = Request::set_or_get("list".into(), "v".into(), 60_000);
-        let error = connection.send(&request).await.unwrap_err();
+        let request = Request::set("list".into(), "v".into(), 60_000, Write::AbsentOrGet);
+        let error = connection.send(request).await.unwrap_err();
         assert!(
             matches!(error, Fault::Refused(refusal) if refusal.to_string().contains("WRONGTYPE"))
         );

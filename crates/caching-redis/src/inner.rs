@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use crate::error::{Attempt, Fault, Place, RefusalKind};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
-use crate::request::{Repeat, Request};
+use crate::request::{Repeat, Request, Write};
 use crate::script::Script;
 use crate::value;
 use crate::wake::Watchers;
@@ -61,27 +61,43 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn call(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
-        self.wire.call(request, repeat).await
+    pub(crate) async fn call(
+        &self,
+        make: impl Fn() -> Request + Sync,
+        repeat: Repeat,
+    ) -> Attempt<Reply> {
+        self.wire.call(make, repeat).await
     }
 
     /// Calls a request that may need more room than there is.
     ///
     /// A full server refuses before it looks, also where the room is taken by an expired entry of
     /// the same key, which is invisible (E4). Looking at the key frees that room.
-    pub(crate) async fn write(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
-        let result = self.call(request, repeat).await;
-        match result {
-            Err(fault) if is_full(&fault) => {
-                let key = Bytes::copy_from_slice(request.slot_key());
-                let look = Request::command("EXISTS", key);
-                if self.call(&look, Repeat::Safely).await?.into_flag()? {
-                    return Err(fault);
-                }
-                self.call(request, repeat).await
-            }
+    pub(crate) async fn write(
+        &self,
+        make: impl Fn() -> Request + Sync,
+        repeat: Repeat,
+    ) -> Attempt<Reply> {
+        match self.call(&make, repeat).await {
+            Err(fault) if is_full(&fault) => Box::pin(self.write_again(fault, &make, repeat)).await,
             other => other,
         }
+    }
+
+    async fn write_again(
+        &self,
+        fault: Fault,
+        make: &(dyn Fn() -> Request + Sync),
+        repeat: Repeat,
+    ) -> Attempt<Reply> {
+        let look = || {
+            let key = Bytes::copy_from_slice(make().slot_key());
+            Request::command("EXISTS", key)
+        };
+        if self.call(look, Repeat::Safely).await?.into_flag()? {
+            return Err(fault);
+        }
+        self.call(make, repeat).await
     }
 
     /// Calls one request per key, all at once, and gives the answers in their order.
@@ -93,7 +109,9 @@ impl Inner {
     ) -> Result<Vec<Reply>> {
         let mut replies = Vec::with_capacity(requests.len());
         for some in requests.chunks(BATCH) {
-            let calls = some.iter().map(|(_, request)| self.write(request, repeat));
+            let calls = some
+                .iter()
+                .map(|(_, request)| self.write(|| request.clone(), repeat));
             for (reply, (key, _)) in join_all(calls).await.into_iter().zip(some) {
                 replies.push(reply.map_err(|fault| fault.at(place(operation, key)))?);
             }
@@ -106,12 +124,10 @@ impl Inner {
         key: &CacheKey,
         value: Bytes,
         options: CacheEntryOptions,
+        write: Write,
     ) -> Request {
         let entry = self.entry(value, options);
-        Request::command("SET", self.keyspace.stored(key))
-            .with(entry.stored)
-            .with("PX")
-            .with_millis(entry.life)
+        Request::set(self.keyspace.stored(key), entry.stored, entry.life, write)
     }
 
     /// Takes a stored value apart, and restarts the clock of a sliding one without waiting for it.
@@ -121,7 +137,7 @@ impl Inner {
             let touch = Request::script(Script::Touch, [self.keyspace.stored(key)])
                 .with(header)
                 .with_millis(period);
-            self.wire.send_and_forget(&touch);
+            self.wire.send_and_forget(touch);
         }
         found.value
     }
@@ -129,8 +145,8 @@ impl Inner {
     /// What a full server holds under a key: a write that would not have changed anything is
     /// answered all the same.
     pub(crate) async fn standing(&self, key: &CacheKey) -> Attempt<Option<Bytes>> {
-        let request = Request::command("GET", self.keyspace.stored(key));
-        let stored = self.call(&request, Repeat::Safely).await?.value()?;
+        let request = || Request::get(self.keyspace.stored(key));
+        let stored = self.call(request, Repeat::Safely).await?.value()?;
         Ok(stored.map(|stored| value::read(stored).value))
     }
 
@@ -141,11 +157,13 @@ impl Inner {
         options: CacheEntryOptions,
     ) -> Attempt<Option<Bytes>> {
         let entry = self.entry(value, options);
-        let stored = self.keyspace.stored(key);
-        let request = Request::set_or_get(stored, entry.stored, entry.life);
-        match self.write(&request, Repeat::Never).await {
+        let request = || {
+            let stored = self.keyspace.stored(key);
+            Request::set(stored, entry.stored.clone(), entry.life, Write::AbsentOrGet)
+        };
+        match self.write(request, Repeat::Never).await {
             Ok(reply) => Ok(reply.value()?.map(|stored| value::read(stored).value)),
-            Err(fault) if is_full(&fault) => match self.standing(key).await? {
+            Err(fault) if is_full(&fault) => match Box::pin(self.standing(key)).await? {
                 Some(stands) => Ok(Some(stands)),
                 None => Err(fault),
             },
@@ -159,12 +177,13 @@ impl Inner {
         value: Bytes,
         options: CacheEntryOptions,
     ) -> Attempt<bool> {
-        let request = self.set_request(key, value, options).with("NX");
-        match self.write(&request, Repeat::Never).await {
+        let request = || self.set_request(key, value.clone(), options, Write::Absent);
+        match self.write(request, Repeat::Never).await {
             Ok(reply) => Ok(reply != Reply::Nil),
             Err(fault) if is_full(&fault) => {
-                let exists = Request::command("EXISTS", self.keyspace.stored(key));
-                if self.call(&exists, Repeat::Safely).await?.into_flag()? {
+                let exists = || Request::command("EXISTS", self.keyspace.stored(key));
+                let look = Box::pin(self.call(exists, Repeat::Safely));
+                if look.await?.into_flag()? {
                     Ok(false)
                 } else {
                     Err(fault)
@@ -186,8 +205,8 @@ impl Inner {
     }
 
     pub(crate) async fn time_to_live(&self, key: &CacheKey) -> Attempt<Option<Duration>> {
-        let request = Request::command("PTTL", self.keyspace.stored(key));
-        let left = self.call(&request, Repeat::Safely).await?.number()?;
+        let request = || Request::command("PTTL", self.keyspace.stored(key));
+        let left = self.call(request, Repeat::Safely).await?.number()?;
         Ok(match left {
             -2 => None,
             // Another program wrote it without an expiration.

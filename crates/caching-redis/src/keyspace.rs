@@ -1,7 +1,6 @@
 //! What keys are called in Redis.
 
-use std::fmt::Write as _;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use caching_abstractions::{CacheKey, KeyPrefix};
@@ -14,12 +13,14 @@ pub(crate) const SLOTS: usize = 16384;
 #[derive(Clone, Debug)]
 pub(crate) struct Keyspace {
     prefix: Option<KeyPrefix>,
-    database: u8,
+    /// What the name of every channel begins with.
+    channels: Arc<str>,
 }
 
 impl Keyspace {
     pub(crate) fn new(prefix: Option<KeyPrefix>, database: u8) -> Self {
-        Self { prefix, database }
+        let channels = format!("xihan:wake:{database}:").into();
+        Self { prefix, channels }
     }
 
     /// What `key` is called in Redis.
@@ -54,8 +55,7 @@ impl Keyspace {
 
     /// The channel on which a release of `stored` is told. Channels are not divided by database.
     pub(crate) fn channel(&self, stored: &[u8]) -> String {
-        let stored = String::from_utf8_lossy(stored);
-        format!("xihan:wake:{}:{stored}", self.database)
+        [&*self.channels, &*String::from_utf8_lossy(stored)].concat()
     }
 }
 
@@ -79,24 +79,19 @@ pub(crate) fn slot(stored: &[u8]) -> u16 {
 /// - It has a space, so that it is no user's key (K1) and no listing shows it.
 /// - Different leases have different ones.
 pub(crate) fn fence(stored: &[u8]) -> Bytes {
-    let stored = String::from_utf8_lossy(stored);
-    let mut fence = String::with_capacity(2 * stored.len() + 8);
-    // Writing to a string cannot fail.
-    let _ = match hash_tag(&stored) {
-        Some(tag) => write!(fence, "{{{tag}}} F:{stored}"),
-        None if !stored.contains('}') => write!(fence, "{{{stored}}} F"),
-        None => {
-            let tag = &TAGS[usize::from(slot(stored.as_bytes()))];
-            write!(fence, "{{{tag}}} F:{stored}")
-        }
-    };
-    Bytes::from(fence)
+    let tagged = |tag: &[u8]| [b"{", tag, b"} F:", stored].concat();
+    Bytes::from(match hash_tag(stored) {
+        Some(tag) => tagged(tag),
+        None if !stored.contains(&b'}') => [b"{", stored, b"} F"].concat(),
+        None => tagged(TAGS[usize::from(slot(stored))].as_bytes()),
+    })
 }
 
 /// The part of a name that alone decides its slot, where there is one.
-fn hash_tag(stored: &str) -> Option<&str> {
-    let (_, after) = stored.split_once('{')?;
-    let (tag, _) = after.split_once('}')?;
+fn hash_tag(stored: &[u8]) -> Option<&[u8]> {
+    let begin = stored.iter().position(|byte| *byte == b'{')? + 1;
+    let after = &stored[begin..];
+    let tag = &after[..after.iter().position(|byte| *byte == b'}')?];
     (!tag.is_empty()).then_some(tag)
 }
 

@@ -29,6 +29,7 @@ mod keyspace;
 mod layout;
 mod link;
 mod locator;
+mod outbox;
 mod provider;
 mod reply;
 mod request;

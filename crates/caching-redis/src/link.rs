@@ -139,12 +139,7 @@ impl Link {
 
     /// Marks a command that is on its way.
     pub(crate) fn in_flight<'a>(&self, connection: &'a Arc<Connection>) -> InFlight<'a> {
-        InFlight {
-            connection,
-            sent: Instant::now(),
-            limit: self.limit,
-            answered: false,
-        }
+        InFlight::new(connection, Instant::now(), self.limit)
     }
 }
 
@@ -164,7 +159,17 @@ pub(crate) struct InFlight<'a> {
     answered: bool,
 }
 
-impl InFlight<'_> {
+impl<'a> InFlight<'a> {
+    /// Of a command that is sent now and has to be answered within `limit`.
+    pub(crate) fn new(connection: &'a Arc<Connection>, now: Instant, limit: Duration) -> Self {
+        Self {
+            connection,
+            sent: now,
+            limit,
+            answered: false,
+        }
+    }
+
     /// It was answered, or certainly cannot be.
     pub(crate) fn answered(mut self) {
         self.answered = true;

@@ -16,7 +16,7 @@ use crate::error::{Attempt, Fault, Place};
 use crate::inner::{Inner, place};
 use crate::keyspace::{Keyspace, fence};
 use crate::reply::{Reply, unexpected};
-use crate::request::{Repeat, Request};
+use crate::request::{Repeat, Request, Write};
 use crate::scan;
 use crate::script::Script;
 use crate::wire::Wire;
@@ -72,14 +72,14 @@ fn at<'a>(operation: &'static str, key: &'a CacheKey) -> impl Fn(Fault) -> Cachi
 #[async_trait]
 impl CacheStore for RedisStore {
     async fn get(&self, key: &CacheKey) -> Result<Option<Bytes>> {
-        let request = Request::command("GET", self.0.keyspace.stored(key));
-        let reply = self.0.call(&request, Repeat::Safely).await;
+        let request = || Request::get(self.0.keyspace.stored(key));
+        let reply = self.0.call(request, Repeat::Safely).await;
         let stored = reply.and_then(Reply::value).map_err(at("get", key))?;
         Ok(stored.map(|stored| self.0.read(key, stored)))
     }
 
     async fn get_many(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>> {
-        let request = |key| (key, Request::command("GET", self.0.keyspace.stored(key)));
+        let request = |key| (key, Request::get(self.0.keyspace.stored(key)));
         let requests = keys.iter().map(request).collect();
         let replies = self
             .0
@@ -93,15 +93,19 @@ impl CacheStore for RedisStore {
     }
 
     async fn set(&self, key: &CacheKey, value: Bytes, options: CacheEntryOptions) -> Result<()> {
-        let request = self.0.set_request(key, value, options);
-        let reply = self.0.write(&request, Repeat::Never).await;
+        let entry = self.0.entry(value, options);
+        let request = || {
+            let stored = self.0.keyspace.stored(key);
+            Request::set(stored, entry.stored.clone(), entry.life, Write::Always)
+        };
+        let reply = self.0.write(request, Repeat::Never).await;
         reply.map(drop).map_err(at("set", key))
     }
 
     async fn set_many(&self, items: &[CacheItem]) -> Result<()> {
         let request = |item: &'_ CacheItem| {
             self.0
-                .set_request(&item.key, item.value.clone(), item.options)
+                .set_request(&item.key, item.value.clone(), item.options, Write::Always)
         };
         let requests = items
             .iter()
@@ -139,19 +143,22 @@ impl CacheStore for RedisStore {
         options: CacheEntryOptions,
     ) -> Result<bool> {
         let entry = self.0.entry(value, options);
-        let request = Request::script(Script::Replace, [self.0.keyspace.stored(key)])
-            .with(expected)
-            .with(entry.stored)
-            .with_millis(entry.life);
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let request = || {
+            Request::script(Script::Replace, [self.0.keyspace.stored(key)])
+                .with(expected)
+                .with(entry.stored.clone())
+                .with_millis(entry.life)
+        };
+        let reply = self.0.call(request, Repeat::Never).await;
         reply
             .and_then(Reply::into_flag)
             .map_err(at("try_replace", key))
     }
 
     async fn try_remove(&self, key: &CacheKey, expected: &[u8]) -> Result<bool> {
-        let request = Request::script(Script::Remove, [self.0.keyspace.stored(key)]).with(expected);
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let request =
+            || Request::script(Script::Remove, [self.0.keyspace.stored(key)]).with(expected);
+        let reply = self.0.call(request, Repeat::Never).await;
         reply
             .and_then(Reply::into_flag)
             .map_err(at("try_remove", key))
@@ -163,13 +170,15 @@ impl CacheStore for RedisStore {
         expected: &[u8],
         time_to_live: TimeToLive,
     ) -> Result<bool> {
-        let stored = self.0.keyspace.stored(key);
-        let fence = fence(&stored);
-        let request = Request::script(Script::Extend, [stored, fence])
-            .with(expected)
-            .with_millis(time_to_live.as_millis())
-            .with_millis(retention(time_to_live));
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let request = || {
+            let stored = self.0.keyspace.stored(key);
+            let fence = fence(&stored);
+            Request::script(Script::Extend, [stored, fence])
+                .with(expected)
+                .with_millis(time_to_live.as_millis())
+                .with_millis(retention(time_to_live))
+        };
+        let reply = self.0.call(request, Repeat::Never).await;
         reply
             .and_then(Reply::into_flag)
             .map_err(at("try_extend", key))
@@ -181,13 +190,15 @@ impl CacheStore for RedisStore {
         token: &LeaseToken,
         time_to_live: TimeToLive,
     ) -> Result<Option<u64>> {
-        let stored = self.0.keyspace.stored(key);
-        let fence = fence(&stored);
-        let request = Request::script(Script::Lease, [stored, fence])
-            .with(token.as_bytes())
-            .with_millis(time_to_live.as_millis())
-            .with_millis(retention(time_to_live));
-        let reply = self.0.write(&request, Repeat::Safely).await;
+        let request = || {
+            let stored = self.0.keyspace.stored(key);
+            let fence = fence(&stored);
+            Request::script(Script::Lease, [stored, fence])
+                .with(token.as_bytes())
+                .with_millis(time_to_live.as_millis())
+                .with_millis(retention(time_to_live))
+        };
+        let reply = self.0.write(request, Repeat::Safely).await;
         reply.and_then(fencing_number).map_err(at("try_lease", key))
     }
 
@@ -198,24 +209,28 @@ impl CacheStore for RedisStore {
         new_token: &LeaseToken,
         time_to_live: TimeToLive,
     ) -> Result<Option<u64>> {
-        let stored = self.0.keyspace.stored(key);
-        let fence = fence(&stored);
-        let request = Request::script(Script::Relay, [stored, fence])
-            .with(token.as_bytes())
-            .with(new_token.as_bytes())
-            .with_millis(time_to_live.as_millis())
-            .with_millis(retention(time_to_live));
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let request = || {
+            let stored = self.0.keyspace.stored(key);
+            let fence = fence(&stored);
+            Request::script(Script::Relay, [stored, fence])
+                .with(token.as_bytes())
+                .with(new_token.as_bytes())
+                .with_millis(time_to_live.as_millis())
+                .with_millis(retention(time_to_live))
+        };
+        let reply = self.0.call(request, Repeat::Never).await;
         reply.and_then(fencing_number).map_err(at("try_relay", key))
     }
 
     async fn release(&self, key: &CacheKey, token: &LeaseToken) -> Result<bool> {
-        let stored = self.0.keyspace.stored(key);
-        let channel = self.0.keyspace.channel(&stored);
-        let request = Request::script(Script::Release, [stored])
-            .with(token.as_bytes())
-            .with(channel);
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let request = || {
+            let stored = self.0.keyspace.stored(key);
+            let channel = self.0.keyspace.channel(&stored);
+            Request::script(Script::Release, [stored])
+                .with(token.as_bytes())
+                .with(channel)
+        };
+        let reply = self.0.call(request, Repeat::Never).await;
         reply.and_then(Reply::into_flag).map_err(at("release", key))
     }
 
@@ -224,8 +239,8 @@ impl CacheStore for RedisStore {
     }
 
     async fn remove(&self, key: &CacheKey) -> Result<bool> {
-        let request = Request::command("DEL", self.0.keyspace.stored(key));
-        let reply = self.0.call(&request, Repeat::Never).await;
+        let request = || Request::command("DEL", self.0.keyspace.stored(key));
+        let reply = self.0.call(request, Repeat::Never).await;
         reply.and_then(Reply::into_flag).map_err(at("remove", key))
     }
 
@@ -248,11 +263,13 @@ impl CacheStore for RedisStore {
         options: CacheEntryOptions,
     ) -> Result<i64> {
         let entry = self.0.entry(delta.to_string().into(), options);
-        let request = Request::script(Script::Increment, [self.0.keyspace.stored(key)])
-            .with(delta)
-            .with_millis(entry.life)
-            .with(entry.stored);
-        let reply = self.0.write(&request, Repeat::Never).await;
+        let request = || {
+            Request::script(Script::Increment, [self.0.keyspace.stored(key)])
+                .with(delta)
+                .with_millis(entry.life)
+                .with(entry.stored.clone())
+        };
+        let reply = self.0.write(request, Repeat::Never).await;
         reply.and_then(Reply::number).map_err(at("increment", key))
     }
 

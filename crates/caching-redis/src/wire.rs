@@ -1,5 +1,6 @@
 //! How a command finds its server, and what happens when something goes wrong on the way.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::connection::Connection;
 use crate::error::{Attempt, Fault, RefusalKind};
 use crate::keyspace::slot;
-use crate::link::{Link, State};
+use crate::link::{InFlight, Link, State};
 use crate::locator::Locator;
 use crate::reply::Reply;
 use crate::request::{Repeat, Request};
@@ -39,6 +40,9 @@ struct Sent {
     /// One before it, whose answer is lost. Nothing that happens later can undo this (S4).
     earlier: bool,
 }
+
+/// An attempt that failed: where, and how.
+type Failed = (Arc<Link>, Arc<Connection>, Fault);
 
 /// No command is redirected more often than this; a Cluster that sends in circles is not ready.
 const REDIRECTIONS: u32 = 16;
@@ -126,16 +130,50 @@ impl Wire {
         }
     }
 
-    /// Has `request` executed within the time limit, and says which connection did it.
+    /// Has a request executed within the time limit; `make` makes it for each attempt.
     ///
     /// # Cancellation safety
     /// When the future is dropped, or the limit is over, nothing of the request stays in a queue
     /// of this process for longer than the time limit.
-    pub(crate) async fn call(&self, request: &Request, repeat: Repeat) -> Attempt<Reply> {
+    pub(crate) async fn call(
+        &self,
+        make: impl Fn() -> Request + Sync,
+        repeat: Repeat,
+    ) -> Attempt<Reply> {
+        let limit = self.settings.limit;
+        let begun = Instant::now();
+        // Nearly every call ends here, so this way is short and everything else lies apart.
+        let request = make();
+        let Some((link, connection)) = self.standing(&request) else {
+            return Box::pin(self.go_on(begun, None, &make, repeat)).await;
+        };
+        let in_flight = InFlight::new(&connection, begun, limit);
+        let answer = pin!(connection.send(request));
+        let Ok(result) = timeout_at(begun + limit, answer).await else {
+            return Err(Fault::not_answered(limit));
+        };
+        in_flight.answered();
+        match result {
+            Ok(reply) => Ok(reply),
+            Err(fault) => {
+                let failed = Some((link, Arc::clone(&connection), fault));
+                Box::pin(self.go_on(begun, failed, &make, repeat)).await
+            }
+        }
+    }
+
+    /// Goes on with a call until its time is over, after a first attempt that failed or without.
+    async fn go_on(
+        &self,
+        begun: Instant,
+        failed: Option<Failed>,
+        make: &(dyn Fn() -> Request + Sync),
+        repeat: Repeat,
+    ) -> Attempt<Reply> {
         let limit = self.settings.limit;
         let mut sent = Sent::default();
-        let call = self.attempts(request, repeat, &mut sent);
-        match timeout_at(Instant::now() + limit, call).await {
+        let call = self.attempts(failed, make, repeat, &mut sent);
+        match timeout_at(begun + limit, call).await {
             Ok(Err(fault)) if sent.earlier => Err(fault.after_a_lost_answer()),
             Ok(result) => result,
             Err(_) if sent.now || sent.earlier => Err(Fault::not_answered(limit)),
@@ -146,45 +184,60 @@ impl Wire {
         }
     }
 
-    async fn attempts(&self, request: &Request, repeat: Repeat, sent: &mut Sent) -> Attempt<Reply> {
+    async fn attempts(
+        &self,
+        mut failed: Option<Failed>,
+        make: &(dyn Fn() -> Request + Sync),
+        repeat: Repeat,
+        sent: &mut Sent,
+    ) -> Attempt<Reply> {
         let slot = match self.route {
             Route::One(..) => 0,
-            Route::Many(_) => slot(request.slot_key()),
+            Route::Many(_) => slot(make().slot_key()),
         };
         let mut redirections = 0;
         let mut asked = None;
+        let mut is_text = false;
         loop {
-            let is_asking = asked.is_some();
-            let link = match asked.take() {
-                Some(link) => link,
-                None => self.link(slot).await?,
-            };
-            let connection = match link.connection().await {
-                Ok(connection) => connection,
-                Err(fault) => match &self.route {
-                    // The slot may be another node's by now.
-                    Route::Many(cluster) if redirections == 0 => {
-                        redirections += 1;
-                        let table = cluster.table().await?;
-                        cluster.refresh(&table).await?;
-                        continue;
-                    }
-                    _ => return Err(fault),
-                },
-            };
-            let in_flight = link.in_flight(&connection);
-            sent.now = true;
-            let result = if is_asking {
-                connection.send_asking(request).await
+            let (link, connection, fault) = if let Some(failed) = failed.take() {
+                failed
             } else {
-                connection.send(request).await
-            };
-            in_flight.answered();
-            let fault = match result {
-                Ok(reply) => return Ok(reply),
-                Err(fault) => fault,
+                let is_asking = asked.is_some();
+                let link = match asked.take() {
+                    Some(link) => link,
+                    None => self.link(slot).await?,
+                };
+                let connection = match link.connection().await {
+                    Ok(connection) => connection,
+                    Err(fault) => match &self.route {
+                        // The slot may be another node's by now.
+                        Route::Many(cluster) if redirections == 0 => {
+                            redirections += 1;
+                            let table = cluster.table().await?;
+                            cluster.refresh(&table).await?;
+                            continue;
+                        }
+                        _ => return Err(fault),
+                    },
+                };
+                let in_flight = link.in_flight(&connection);
+                sent.now = true;
+                let result = match (is_asking, is_text) {
+                    (true, _) => connection.send_asking(make()).await,
+                    (false, true) => connection.send_text(make()).await,
+                    (false, false) => connection.send(make()).await,
+                };
+                in_flight.answered();
+                match result {
+                    Ok(reply) => return Ok(reply),
+                    Err(fault) => (link, connection, fault),
+                }
             };
             match fault {
+                Fault::Refused(refusal) if refusal.is_of_a_lost_script() && !is_text => {
+                    sent.now = false;
+                    is_text = true;
+                }
                 Fault::Refused(refusal) => {
                     sent.now = false;
                     if refusal.kind == RefusalKind::ReadOnly {
@@ -241,6 +294,16 @@ impl Wire {
         }
     }
 
+    /// Where `request` goes, if that is known and works.
+    fn standing(&self, request: &Request) -> Option<(Arc<Link>, Arc<Connection>)> {
+        let link = match &self.route {
+            Route::One(link, _) => Arc::clone(link),
+            Route::Many(cluster) => cluster.known_owner(slot(request.slot_key()))?,
+        };
+        let connection = link.standing()?;
+        (!connection.is_closed()).then_some((link, connection))
+    }
+
     async fn link(&self, slot: u16) -> Attempt<Arc<Link>> {
         match &self.route {
             Route::One(link, _) => Ok(Arc::clone(link)),
@@ -249,12 +312,8 @@ impl Wire {
     }
 
     /// Queues `request` where its key is, if there is a connection; waits for nothing.
-    pub(crate) fn send_and_forget(&self, request: &Request) {
-        let link = match &self.route {
-            Route::One(link, _) => Some(Arc::clone(link)),
-            Route::Many(cluster) => cluster.known_owner(slot(request.slot_key())),
-        };
-        if let Some(connection) = link.and_then(|link| link.standing()) {
+    pub(crate) fn send_and_forget(&self, request: Request) {
+        if let Some((_, connection)) = self.standing(&request) {
             connection.send_and_forget(request);
         }
     }

@@ -1,18 +1,22 @@
 //! The baseline: the same commands and scripts through one client of fred, nothing around it.
+//!
+//! Plain commands go through the functions that fred has for them, as its users write it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use fred::clients::Client;
-use fred::interfaces::ClientLike;
+use fred::error::Error;
+use fred::interfaces::{ClientLike, KeysInterface};
 use fred::types::config::{Config, ConnectionConfig, ServerConfig, TcpConfig};
-use fred::types::{Builder, ClusterHash, CustomCommand, Resp3Frame, Value};
+use fred::types::{
+    Builder, ClusterHash, CustomCommand, Expiration, Key, Resp3Frame, SetOptions, Value,
+};
 
 use super::measure::{
     COMPARE_AND_DELETE, ENTRY_MILLISECONDS, KEYS, LEASE_MILLISECONDS, Operation, TOKEN, VALUE,
     entry, resource,
 };
-use crate::Result;
 
 const LEASE: &str = concat!(
     include_str!("../../../../crates/caching-redis/src/scripts/value.lua"),
@@ -30,7 +34,7 @@ const RETENTION_MILLISECONDS: u32 = LEASE_MILLISECONDS + 24 * 60 * 60 * 1000;
 /// Everything that can be made before it is needed is.
 pub(crate) struct Bare {
     client: Client,
-    entries: Vec<Value>,
+    entries: Vec<Key>,
     locks: Vec<Lock>,
     value: Value,
     token: Value,
@@ -66,7 +70,7 @@ fn milliseconds(number: u32) -> Value {
 }
 
 impl Bare {
-    pub(crate) async fn connect(port: u16) -> Result<Arc<Self>> {
+    pub(crate) async fn connect(port: u16) -> crate::Result<Arc<Self>> {
         let config = Config {
             server: ServerConfig::new_centralized("127.0.0.1", port),
             ..Config::default()
@@ -86,7 +90,7 @@ impl Bare {
             release: load(&client, RELEASE).await?,
             compare_and_delete: load(&client, COMPARE_AND_DELETE).await?,
             client,
-            entries: (0..KEYS).map(|index| bytes(entry(index))).collect(),
+            entries: (0..KEYS).map(|index| entry(index).into()).collect(),
             locks: (0..KEYS).map(Lock::new).collect(),
             value: bytes(VALUE.to_vec()),
             token: bytes(TOKEN),
@@ -95,25 +99,33 @@ impl Bare {
 
     pub(crate) async fn apply(&self, operation: Operation, index: usize) -> bool {
         match operation {
-            Operation::Set => is_ok(&self.set(index, &[]).await),
-            Operation::Get => is_bytes(&self.call("GET", vec![self.entries[index].clone()]).await),
-            Operation::GetStanding => is_bytes(&self.set(index, &["NX", "GET"]).await),
-            Operation::Add => matches!(self.set(index, &["NX", "GET"]).await, Resp3Frame::Null),
+            Operation::Set => self
+                .set(index, None)
+                .await
+                .is_ok_and(|answer| answer == ok()),
+            Operation::Get => {
+                let found: Result<Value, _> = self.client.get(self.entries[index].clone()).await;
+                found.is_ok_and(|found| is_value(&found))
+            }
+            Operation::GetStanding => {
+                let stands = self.set(index, Some(SetOptions::NX)).await;
+                stands.is_ok_and(|stands| is_value(&stands))
+            }
+            Operation::Add => {
+                let stands = self.set(index, Some(SetOptions::NX)).await;
+                stands.is_ok_and(|stands| stands == Value::Null)
+            }
             Operation::PlainLock => self.plain_lock(&self.locks[index]).await,
             Operation::Lease | Operation::Lock => self.fenced_lock(&self.locks[index]).await,
         }
     }
 
-    async fn set(&self, index: usize, options: &[&'static str]) -> Resp3Frame {
-        let mut arguments = Vec::with_capacity(4 + options.len());
-        arguments.extend([
-            self.entries[index].clone(),
-            self.value.clone(),
-            Value::from_static_str("PX"),
-            milliseconds(ENTRY_MILLISECONDS),
-        ]);
-        arguments.extend(options.iter().map(|text| Value::from_static_str(text)));
-        self.call("SET", arguments).await
+    /// `SET`; with an option it also asks for what stands there.
+    async fn set(&self, index: usize, when: Option<SetOptions>) -> Result<Value, Error> {
+        let (key, value) = (self.entries[index].clone(), self.value.clone());
+        let px = Some(Expiration::PX(ENTRY_MILLISECONDS.into()));
+        let get = when.is_some();
+        self.client.set(key, value, px, when, get).await
     }
 
     async fn plain_lock(&self, lock: &Lock) -> bool {
@@ -161,7 +173,7 @@ impl Bare {
     }
 }
 
-async fn load(client: &Client, script: &'static str) -> Result<Value> {
+async fn load(client: &Client, script: &'static str) -> crate::Result<Value> {
     let arguments = vec!["LOAD", script];
     Ok(client.custom(command("SCRIPT"), arguments).await?)
 }
@@ -172,6 +184,14 @@ fn command(name: &'static str) -> CustomCommand {
 
 fn is_ok(answer: &Resp3Frame) -> bool {
     matches!(answer, Resp3Frame::SimpleString { data, .. } if data == "OK")
+}
+
+fn ok() -> Value {
+    Value::from_static_str("OK")
+}
+
+fn is_value(answer: &Value) -> bool {
+    answer.as_bytes().is_some_and(|value| !value.is_empty())
 }
 
 fn is_bytes(answer: &Resp3Frame) -> bool {
