@@ -7,8 +7,8 @@
 mod support;
 
 use caching_abstractions::{
-    CacheEntryOptions, CacheItem, CacheKey, CacheStore, DistributedLock, LeaseToken, TimeToLive,
-    minutes, seconds,
+    CacheEntryOptions, CacheItem, CacheKey, CacheStore, DistributedLock, ErrorCode, LeaseToken,
+    TimeToLive, minutes, seconds,
 };
 use caching_redis::RedisStore;
 use redis_support::{Raw, Reply, Server};
@@ -298,4 +298,82 @@ async fn k4_databases_do_not_wake_each_other() {
     assert!(two.release(&key("k"), &token).await.unwrap());
     let hint = tokio::time::timeout(seconds(5), hints.next()).await;
     assert_eq!(hint.unwrap(), Some(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_a_lease_without_a_number_is_refused_and_leaves_nothing_behind() {
+    let server = Server::start();
+    let store = store(&server).await;
+    let mut raw = server.raw();
+    let (k, token) = (key("lease"), LeaseToken::generate());
+    let too_large = u64::MAX.to_string();
+    let foreign: [&[&str]; 4] = [
+        &["RPUSH", "{lease} F", "a"],
+        &["SET", "{lease} F", "no number, but longer than one"],
+        &["SET", "{lease} F", "09999999999999999999"],
+        &["SET", "{lease} F", &too_large],
+    ];
+    for command in foreign {
+        raw.command(command);
+        let error = store.try_lease(&k, &token, life()).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::WrongKind, "{command:?}: {error}");
+        assert_eq!(raw.command(&["EXISTS", "lease"]), Reply::Number(0));
+        let stands = raw.command(&["DUMP", "{lease} F"]);
+        raw.command(&["DEL", "{lease} F"]);
+        raw.command(command);
+        assert_eq!(
+            stands,
+            raw.command(&["DUMP", "{lease} F"]),
+            "it was changed"
+        );
+        raw.command(&["DEL", "{lease} F"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_a_held_lease_stays_as_it_is_where_its_number_was_replaced() {
+    let server = Server::start();
+    let store = store(&server).await;
+    let mut raw = server.raw();
+    let (k, token) = (key("lease"), LeaseToken::generate());
+    store.try_lease(&k, &token, life()).await.unwrap();
+    let longer = TimeToLive::new(minutes(60)).unwrap();
+    for command in [["RPUSH", "{lease} F", "a"], ["SET", "{lease} F", "number"]] {
+        raw.command(&["DEL", "{lease} F"]);
+        raw.command(&command);
+        let again = store.try_lease(&k, &token, longer).await.unwrap_err();
+        let next = LeaseToken::generate();
+        let relayed = store
+            .try_relay(&k, &token, &next, longer)
+            .await
+            .unwrap_err();
+        for error in [again, relayed] {
+            assert_eq!(error.code(), ErrorCode::WrongKind, "{command:?}: {error}");
+        }
+        assert_eq!(raw.command(&["GET", "lease"]).text(), token.as_str());
+        let left = store.time_to_live(&k).await.unwrap().unwrap();
+        assert!(left <= minutes(10), "{left:?}");
+    }
+    assert!(store.release(&k, &token).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_is_sent_at_the_same_time_shares_a_write() {
+    let server = Server::start();
+    let store = store(&server).await;
+    let mut raw = server.raw();
+    let mut reads = || {
+        let statistics = raw.command(&["INFO", "stats"]).text();
+        let mut lines = statistics.lines();
+        let line = lines.find_map(|line| line.strip_prefix("total_reads_processed:"));
+        line.and_then(|number| number.parse::<u32>().ok()).unwrap()
+    };
+    let before = reads();
+    let keys: Vec<CacheKey> = (0..64).map(|number| key(&format!("k{number}"))).collect();
+    let sets = keys.iter().map(|key| store.set(key, "v".into(), long()));
+    for answer in futures_util::future::join_all(sets).await {
+        answer.unwrap();
+    }
+    let taken = reads() - before;
+    assert!(taken < 16, "64 commands came in {taken} pieces");
 }

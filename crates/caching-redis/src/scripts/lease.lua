@@ -7,14 +7,20 @@ if type(stands) == 'table' then
   if not held then return stands end
   stands = held
 end
-if not stands then return issue(KEYS[2], ARGV[3]) end
+if not stands then
+  local number = issue(KEYS[2], ARGV[3])
+  -- Nobody is told of this lease, so it must not stand.
+  if type(number) == 'table' then redis.call('DEL', KEYS[1]) end
+  return number
+end
 if payload(stands) ~= ARGV[1] then return false end
+local number = issued(KEYS[2])
+if type(number) == 'table' then return number end
 if stands == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 else
   write_over(KEYS[1], stands, ARGV[1], ARGV[2])
 end
-local number = redis.call('GET', KEYS[2])
 if not number then return issue(KEYS[2], ARGV[3]) end
 keep(KEYS[2], ARGV[3])
 return number
