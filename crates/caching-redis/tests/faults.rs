@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use caching_abstractions::{
-    CacheEntryOptions, CacheKey, CacheStore, CachingError, ErrorCode, LeaseToken, TimeToLive,
-    milliseconds, minutes, seconds,
+    CacheEntryOptions, CacheItem, CacheKey, CacheStore, CachingError, ErrorCode, LeaseToken,
+    TimeToLive, milliseconds, minutes, seconds,
 };
 use caching_redis::RedisStore;
 use futures_util::{FutureExt, StreamExt};
@@ -384,4 +384,56 @@ async fn a_slow_network_is_no_fault() {
     proxy.set(Fault::Delay(milliseconds(60)));
     store.set(&key("k"), "v".into(), long()).await.unwrap();
     assert_eq!(store.get(&key("k")).await.unwrap(), Some("v".into()));
+}
+
+/// Whether `error`, or what caused it, says `text`.
+fn says(error: &CachingError, text: &str) -> bool {
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = next {
+        if error.to_string().contains(text) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s3_a_server_that_loads_its_data_is_unavailable_until_it_has_done_so() {
+    // Each of the thousand keys takes 3 ms, and commands are looked at in between.
+    let mut server = Server::with(&[
+        ("key-load-delay", "3000"),
+        ("loading-process-events-interval-bytes", "1024"),
+    ]);
+    let store = RedisStore::connect(&support::settings(&server.url())).await;
+    let store = store.unwrap();
+    let keys: Vec<CacheKey> = (0..1000).map(|number| key(&format!("k{number}"))).collect();
+    let items: Vec<CacheItem> = keys
+        .iter()
+        .map(|key| CacheItem::new(key.clone(), "v", long()))
+        .collect();
+    store.set_many(&items).await.unwrap();
+    assert_eq!(server.raw().command(&["SAVE"]).text(), "OK");
+    server.restart();
+    let begun = Instant::now();
+    let mut loading = 0;
+    loop {
+        let asked = Instant::now();
+        let answer = store.get(&keys[0]).await;
+        assert!(asked.elapsed() < LIMIT + MARGIN, "{:?}", asked.elapsed());
+        match answer {
+            Ok(value) => {
+                assert_eq!(value, Some("v".into()), "it is never absent");
+                break;
+            }
+            Err(error) => {
+                assert!(is_unavailable(&error), "{error}");
+                loading += u32::from(says(&error, "LOADING"));
+            }
+        }
+        assert!(begun.elapsed() < seconds(60), "it does not come back");
+        sleep(milliseconds(20)).await;
+    }
+    assert!(loading > 0, "nobody was told why");
+    assert_eq!(server.raw().command(&["DBSIZE"]), Reply::Number(1000));
 }

@@ -13,7 +13,7 @@ use caching_abstractions::{
     DistributedLock, ErrorCode, KeyPrefix, minutes, seconds,
 };
 use caching_redis::{RedisProvider, RedisStore};
-use redis_support::{Certificates, Cluster, Server};
+use redis_support::{Certificates, Cluster, Server, TlsCluster, TlsSentinel};
 use support::settings;
 
 async fn works(settings: &CachingSettings) {
@@ -166,6 +166,40 @@ async fn tls_shows_a_certificate_to_a_server_that_asks_for_one() {
     settings.redis.client_key_file = Some(certificates.key());
     assert!(problems(&settings).is_empty());
     works(&settings).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_reaches_every_primary_of_a_cluster() {
+    let (certificates, others) = (Certificates::make(), Certificates::make());
+    let cluster = TlsCluster::start(&certificates);
+    let mut settings = settings(&cluster.url());
+    settings.redis.ca_file = Some(certificates.authority());
+    works(&settings).await;
+    let store = RedisStore::connect(&settings).await.unwrap();
+    for number in 0..30 {
+        let key = CacheKey::new(format!("k{number}")).unwrap();
+        let options = CacheEntryOptions::time_to_live(minutes(1)).unwrap();
+        store.set(&key, "v".into(), options).await.unwrap();
+        assert_eq!(store.get(&key).await.unwrap(), Some("v".into()));
+    }
+    assert!(!cluster.sizes().contains(&"0".to_owned()), "{cluster:?}");
+    settings.redis.ca_file = Some(others.authority());
+    let store = RedisStore::connect(&settings).await.unwrap();
+    let error = store.ping().await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_reaches_sentinels_and_the_primary_they_know() {
+    let (certificates, others) = (Certificates::make(), Certificates::make());
+    let group = TlsSentinel::start(&certificates);
+    let mut settings = settings(&group.url());
+    settings.redis.ca_file = Some(certificates.authority());
+    works(&settings).await;
+    settings.redis.ca_file = Some(others.authority());
+    let store = RedisStore::connect(&settings).await.unwrap();
+    let error = store.ping().await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

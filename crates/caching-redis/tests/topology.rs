@@ -69,6 +69,47 @@ async fn a_new_primary_is_used_within_five_seconds_of_its_election() {
     assert!(store.release(&key("lease"), &token).await.unwrap());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn s3_a_dead_primary_of_a_cluster_takes_its_slots_away_and_no_others() {
+    let mut cluster = Cluster::with_settings(&[("cluster-require-full-coverage", "no")]);
+    let settings = support::settings(&cluster.url());
+    let most = settings.redis.operation_timeout + milliseconds(500);
+    let store = RedisStore::connect(&settings).await.unwrap();
+    let names = || (0..).map(|number| key(&format!("k{number}")));
+    let of = |index: usize| {
+        names().find(|name| cluster.owner(slot_of(&cluster, name.as_str())) == index)
+    };
+    let [first, dead, third] = [0, 1, 2].map(|index| of(index).unwrap());
+    store.set(&dead, "v".into(), long()).await.unwrap();
+
+    cluster.servers_mut()[1].kill();
+    // Longer than the nodes need to agree that it is gone.
+    let begun = Instant::now();
+    let mut refused = 0;
+    while begun.elapsed() < seconds(5) {
+        for name in [&first, &third] {
+            store.set(name, "v".into(), long()).await.unwrap();
+            assert_eq!(store.get(name).await.unwrap(), Some("v".into()));
+        }
+        let asked = Instant::now();
+        let error = store.increment(&dead, 1, long()).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
+        assert!(asked.elapsed() < most, "it took {:?}", asked.elapsed());
+        refused += 1;
+        sleep(milliseconds(50)).await;
+    }
+    assert!(refused > 1, "it was asked {refused} times");
+
+    cluster.restart(1);
+    let begun = Instant::now();
+    while let Err(error) = store.try_add(&dead, "w".into(), long()).await {
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
+        assert!(begun.elapsed() < seconds(30), "it does not come back");
+        sleep(milliseconds(10)).await;
+    }
+    assert_eq!(store.get(&dead).await.unwrap(), Some("w".into()));
+}
+
 /// Keys in one slot, of which a part is moved.
 const TAG: &str = "{moving}";
 
@@ -106,7 +147,7 @@ async fn a_cluster_gives_no_wrong_answer_while_slots_move() {
     let moving = {
         let (is_over, cluster) = (Arc::clone(&is_over), Arc::clone(&cluster));
         tokio::task::spawn_blocking(move || {
-            let slot = slot_of(&cluster);
+            let slot = slot_of(&cluster, TAG);
             for round in 0..6 {
                 let to = (cluster.owner(slot) + 1) % 3;
                 let slots = [slot, slot.wrapping_add(1) % 16384, 5000 + round * 7];
@@ -137,9 +178,9 @@ fn pause(duration: u64) {
     std::thread::sleep(milliseconds(duration));
 }
 
-fn slot_of(cluster: &Cluster) -> u16 {
+fn slot_of(cluster: &Cluster, name: &str) -> u16 {
     let mut raw = cluster.servers()[0].raw();
-    let slot = raw.command(&["CLUSTER", "KEYSLOT", TAG]).text();
+    let slot = raw.command(&["CLUSTER", "KEYSLOT", name]).text();
     slot.parse().unwrap()
 }
 

@@ -71,20 +71,28 @@ impl Certificates {
     /// A server that speaks TLS on the port this gives beside it, and asks for a certificate of
     /// the authority where `asks` says so.
     pub fn server(&self, asks: bool) -> (Server, u16) {
-        let port = crate::free_port().to_string();
+        let asks = if asks { "yes" } else { "no" };
+        self.server_with(&[("tls-auth-clients", asks)])
+    }
+
+    /// A server that speaks TLS on the port this gives beside it, with more settings.
+    pub(crate) fn server_with(&self, settings: &[(&str, &str)]) -> (Server, u16) {
+        let port = crate::free_port();
+        let own = self.settings(port);
+        let mut all: Vec<(&str, &str)> =
+            own.iter().map(|(name, value)| (*name, &**value)).collect();
+        all.extend_from_slice(settings);
+        (Server::with(&all), port)
+    }
+
+    /// The settings of a server or sentinel that speaks TLS on `port`.
+    pub(crate) fn settings(&self, port: u16) -> [(&'static str, String); 4] {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let [authority, certificate, key] = [
-            text(&self.authority()),
-            text(&self.certificate()),
-            text(&self.key()),
-        ];
-        let server = Server::with(&[
-            ("tls-port", &port),
-            ("tls-cert-file", &certificate),
-            ("tls-key-file", &key),
-            ("tls-ca-cert-file", &authority),
-            ("tls-auth-clients", if asks { "yes" } else { "no" }),
-        ]);
-        (server, port.parse().expect("a port"))
+        [
+            ("tls-port", port.to_string()),
+            ("tls-cert-file", text(&self.certificate())),
+            ("tls-key-file", text(&self.key())),
+            ("tls-ca-cert-file", text(&self.authority())),
+        ]
     }
 }

@@ -17,6 +17,11 @@ impl Cluster {
         Self::with(&[], share)
     }
 
+    /// Three primaries that share the slots, with more settings.
+    pub fn with_settings(settings: &[(&str, &str)]) -> Self {
+        Self::with(settings, share)
+    }
+
     /// Three primaries of which the first has all slots, with more settings.
     pub fn with_all_slots_at_one(settings: &[(&str, &str)]) -> Self {
         Self::with(settings, |index| (index == 0).then_some((0, SLOTS - 1)))
@@ -92,15 +97,26 @@ impl Cluster {
     /// # Panics
     /// If they do not find each other again.
     pub fn restart_empty(&mut self) {
-        for server in &mut self.servers {
-            server.restart();
-        }
-        for (server, proxy) in self.servers.iter().zip(&self.proxies) {
-            let port = proxy.port().to_string();
-            let mut raw = server.raw();
-            raw.command(&["CONFIG", "SET", "cluster-announce-port", &port]);
+        for index in 0..self.servers.len() {
+            self.start_again(index);
         }
         self.await_whole();
+    }
+
+    /// Starts the primary `index` again, without its data.
+    ///
+    /// # Panics
+    /// If the nodes do not find each other again.
+    pub fn restart(&mut self, index: usize) {
+        self.start_again(index);
+        self.await_whole();
+    }
+
+    fn start_again(&mut self, index: usize) {
+        self.servers[index].restart();
+        let port = self.proxies[index].port().to_string();
+        let mut raw = self.servers[index].raw();
+        raw.command(&["CONFIG", "SET", "cluster-announce-port", &port]);
     }
 
     /// The primaries.
@@ -191,7 +207,7 @@ impl Cluster {
 }
 
 /// The slots of the primary `index` at the start.
-fn share(index: usize) -> Option<(u16, u16)> {
+pub(crate) fn share(index: usize) -> Option<(u16, u16)> {
     let third = SLOTS / 3;
     Some(match index {
         0 => (0, third),
@@ -200,12 +216,12 @@ fn share(index: usize) -> Option<(u16, u16)> {
     })
 }
 
-fn bus_port(server: &Server) -> u16 {
+pub(crate) fn bus_port(server: &Server) -> u16 {
     let answer = server.raw().command(&["CONFIG", "GET", "cluster-port"]);
     answer.list()[1].text().parse().expect("a port")
 }
 
-fn is_whole(port: u16, nodes: usize) -> bool {
+pub(crate) fn is_whole(port: u16, nodes: usize) -> bool {
     let Ok(mut raw) = Raw::connect(port) else {
         return false;
     };

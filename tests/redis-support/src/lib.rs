@@ -18,6 +18,7 @@ mod proxy;
 mod raw;
 mod sentinel;
 mod server;
+mod tls;
 
 pub use certificate::Certificates;
 pub use cluster::Cluster;
@@ -25,6 +26,7 @@ pub use proxy::{Fault, Proxy};
 pub use raw::{Raw, Reply};
 pub use sentinel::SentinelGroup;
 pub use server::Server;
+pub use tls::{TlsCluster, TlsSentinel};
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

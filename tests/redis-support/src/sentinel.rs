@@ -15,8 +15,9 @@ pub struct SentinelGroup {
     proxy: Proxy,
 }
 
+/// One sentinel process.
 #[derive(Debug)]
-struct Sentinel {
+pub(crate) struct Sentinel {
     child: Child,
     port: u16,
     _directory: TempDir,
@@ -126,12 +127,17 @@ impl SentinelGroup {
 
 impl Sentinel {
     fn start(primary: u16, lost_after: u32) -> Self {
+        Self::with(primary, lost_after, 2, "")
+    }
+
+    /// One that needs so many sentinels to agree, with more lines in its configuration.
+    pub(crate) fn with(primary: u16, lost_after: u32, quorum: u32, more: &str) -> Self {
         let port = free_port();
         let directory = tempfile::tempdir().expect("a folder of its own");
         let name = SentinelGroup::SERVICE;
         let text = format!(
-            "port {port}\nbind 127.0.0.1\ndir {}\nlogfile sentinel.log\n\
-             sentinel monitor {name} 127.0.0.1 {primary} 2\n\
+            "port {port}\nbind 127.0.0.1\ndir {}\nlogfile sentinel.log\n{more}\
+             sentinel monitor {name} 127.0.0.1 {primary} {quorum}\n\
              sentinel down-after-milliseconds {name} {lost_after}\n\
              sentinel failover-timeout {name} 5000\n",
             directory.path().display()
@@ -147,15 +153,22 @@ impl Sentinel {
     }
 
     fn knows_all(&self) -> bool {
-        let Ok(mut raw) = Raw::connect(self.port) else {
-            return false;
-        };
-        let command = ["SENTINEL", "MASTER", SentinelGroup::SERVICE];
-        let Ok(reply) = raw.try_command(&command.map(str::as_bytes)) else {
-            return false;
-        };
-        let text = reply.text();
+        let text = self.master();
         text.contains("num-slaves 2") && text.contains("num-other-sentinels 2")
+    }
+
+    /// Whether the primary has told it what it is.
+    pub(crate) fn reaches_it(&self) -> bool {
+        let text = self.master();
+        text.contains("flags master ") && text.contains("role-reported master")
+    }
+
+    /// What it says about the primary; nothing where it does not answer.
+    fn master(&self) -> String {
+        let command = ["SENTINEL", "MASTER", SentinelGroup::SERVICE];
+        let answer = Raw::connect(self.port)
+            .and_then(|mut raw| raw.try_command(&command.map(str::as_bytes)));
+        answer.map(|reply| reply.text()).unwrap_or_default()
     }
 }
 
