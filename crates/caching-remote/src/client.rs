@@ -9,6 +9,7 @@
 //! - Only reads and `try_lease` are repeated after a lost answer (S4). What the server certainly
 //!   did not begin with goes over the next connection.
 
+mod answers;
 mod batch;
 mod calls;
 mod connection;

@@ -93,6 +93,11 @@ impl Proxy {
         self.shared.break_all();
     }
 
+    /// Passes new connections on to another server from now on; the others stay.
+    pub fn lead_to(&self, upstream: u16) {
+        self.shared.upstream.store(upstream, Ordering::SeqCst);
+    }
+
     /// Breaks every connection once; new ones pass.
     pub fn break_once(&self) {
         self.shared.break_all();

@@ -77,8 +77,10 @@ impl Calls {
                 Err(fault) => fault,
             };
             let goes_on = match &fault {
-                // Where the connection stands, the server itself or this side has too much to do.
-                Fault::NotSent(_) => connection.is_closed(),
+                // A session that stands has too much to do; a stream of its own was refused.
+                Fault::NotSent(_) => {
+                    connection.is_closed() || connection.transport == Transport::Unary
+                }
                 Fault::Refused(error) => connection.is_closed() && is_not_begun(error),
                 Fault::Unknown(_) => {
                     *is_lost = true;
@@ -111,12 +113,13 @@ impl Calls {
     /// Waits until another attempt makes sense, and says whether it came to that.
     pub(crate) async fn recovered(&self, before: &Connection, deadline: Instant) -> bool {
         let pause = async {
-            if before.is_closed() {
-                self.link.works().await;
-            } else {
-                // The call alone failed.
+            if !before.is_closed() {
+                // The call alone failed, or it is the first to notice.
                 let milliseconds = rand::rng().random_range(5..20);
                 sleep(Duration::from_millis(milliseconds)).await;
+            }
+            if before.is_closed() {
+                self.link.works().await;
             }
         };
         timeout_at(deadline, pause).await.is_ok()

@@ -13,13 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 use tonic::Code;
 
+use crate::client::answers::Answers;
 use crate::client::error::{Cause, Fault};
-use crate::client::frames::Frames;
 use crate::client::phase::{Ending, Shared, Why};
 use crate::client::pulse::Pulse;
-use crate::client::reply::{self, Answer};
+use crate::client::reply::Answer;
 use crate::client::status;
-use crate::client::stream::unreadable;
 
 /// One connection, and the session on it if there is one.
 pub(crate) struct Driver<T> {
@@ -43,7 +42,7 @@ pub(crate) struct Stream {
     send: SendStream<Bytes>,
     /// The rest of a message that has begun to be sent.
     outgoing: Bytes,
-    frames: Frames,
+    reader: Answers,
     answers: Vec<(u64, Answer)>,
 }
 
@@ -54,7 +53,7 @@ impl Stream {
             body: None,
             send,
             outgoing: Bytes::new(),
-            frames: Frames::new(longest),
+            reader: Answers::new(longest),
             answers: Vec::new(),
         }
     }
@@ -276,32 +275,8 @@ impl Stream {
             };
             pulse.heard(Instant::now());
             let _ = body.flow_control().release_capacity(piece.len());
-            self.frames.push(piece);
-            if let Err(ending) = take_answers(&mut self.frames, &mut self.answers) {
-                return Poll::Ready(ending);
-            }
-        }
-    }
-}
-
-fn take_answers(frames: &mut Frames, answers: &mut Vec<(u64, Answer)>) -> Result<(), Ending> {
-    loop {
-        let mut message = match frames.next() {
-            Ok(Some(message)) => message,
-            Ok(None) => return Ok(()),
-            Err(what) => {
-                let fault = unreadable(what, frames.longest());
-                return Err(Ending::broke(Cause::new(fault.at("session").detail())));
-            }
-        };
-        loop {
-            match reply::next(&mut message) {
-                Ok(Some(answer)) => answers.push(answer),
-                Ok(None) => break,
-                Err(reply::Garbled) => {
-                    let text = "what it answers is not of the contract xihan.caching.v1";
-                    return Err(Ending::broke(Cause::new(text)));
-                }
+            if let Err(cause) = self.reader.push(piece, &mut self.answers) {
+                return Poll::Ready(Ending::broke(cause));
             }
         }
     }

@@ -49,6 +49,14 @@ impl Frames {
         self.partial.extend_from_slice(&piece);
     }
 
+    /// What has come of the message that is too long, and of what follows it.
+    pub(crate) fn take_begun(&mut self) -> BytesMut {
+        let mut begun = std::mem::take(&mut self.partial);
+        begun.extend_from_slice(&std::mem::take(&mut self.piece));
+        begun.advance(HEAD.min(begun.len()));
+        begun
+    }
+
     /// Whether everything that came in was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.partial.is_empty() && self.piece.is_empty()

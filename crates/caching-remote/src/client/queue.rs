@@ -114,6 +114,10 @@ impl Queue {
             let sent = (length > 0).then(|| message.close(length));
             message.entries.clear();
             message.buffer.clear();
+            if length > FULL {
+                // Its memory goes with it.
+                message.buffer = BytesMut::new();
+            }
             self.spare = message;
             if sent.is_some() {
                 return sent;

@@ -8,12 +8,18 @@
 )]
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use caching_abstractions::{CacheStore, CachingSettings, KeyPrefix, Secret};
+use caching_abstractions::{
+    CacheEntryOptions, CacheKey, CacheStore, CachingError, CachingSettings, ErrorCode, KeyPrefix,
+    Secret, SystemClock, TimeToLive, milliseconds, minutes, seconds,
+};
 use caching_remote::server::{StoreServer, StoreServerBuilder, TlsSettings};
+use conformance::{ReferenceStore, Setup};
 use redis_support::Certificates;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
 
 /// The certificates of all servers.
 pub(crate) static CERTIFICATES: LazyLock<Certificates> = LazyLock::new(Certificates::make);
@@ -90,4 +96,37 @@ pub(crate) fn with_token(mut settings: CachingSettings, token: &str) -> CachingS
 pub(crate) fn within(mut settings: CachingSettings, prefix: Option<&KeyPrefix>) -> CachingSettings {
     settings.key_prefix = prefix.cloned();
     settings
+}
+
+/// A store that is obviously correct, on the machine's clock.
+pub(crate) fn reference() -> Arc<dyn CacheStore> {
+    let clock = Arc::new(SystemClock::new());
+    Arc::new(ReferenceStore::with_setup(clock, &Setup::default()))
+}
+
+pub(crate) fn key(text: &str) -> CacheKey {
+    CacheKey::new(text).unwrap()
+}
+
+pub(crate) fn long() -> CacheEntryOptions {
+    CacheEntryOptions::time_to_live(minutes(10)).unwrap()
+}
+
+pub(crate) fn long_life() -> TimeToLive {
+    TimeToLive::new(minutes(10)).unwrap()
+}
+
+pub(crate) fn is_unavailable(error: &CachingError) -> bool {
+    error.code() == ErrorCode::StoreUnavailable
+}
+
+/// Waits until the store works again, and says how long that took.
+pub(crate) async fn recovery(store: &dyn CacheStore) -> Duration {
+    let begun = Instant::now();
+    while let Err(error) = store.ping().await {
+        assert!(is_unavailable(&error), "{error}");
+        assert!(begun.elapsed() < seconds(30), "it does not come back");
+        sleep(milliseconds(5)).await;
+    }
+    begun.elapsed()
 }
