@@ -1,6 +1,6 @@
 /// The deadlines of the dense slots `0..len`, earliest first.
 ///
-/// An indexed binary heap: each slot knows where it stands, so a deadline is moved or taken out
+/// An indexed heap of four branches, so that a deadline moves over few levels: each slot knows where it stands, so a deadline is moved or taken out
 /// exactly, without leftovers that a later clean-up has to see through. Slots are dense:
 /// [`swap_remove`](Self::swap_remove) gives the last slot the number of the one that went, as
 /// `Vec::swap_remove` does for the entries beside it.
@@ -18,6 +18,8 @@ struct Timed {
 }
 
 impl Deadlines {
+    const BRANCHES: usize = 4;
+
     /// The slot with the earliest deadline.
     pub(crate) fn first(&self) -> Option<(u64, usize)> {
         self.heap
@@ -74,41 +76,43 @@ impl Deadlines {
         self.sift_down(position);
     }
 
+    /// Moves later parents down until what stood at `position` fits; gives its new position.
     fn sift_up(&mut self, mut position: usize) -> usize {
+        let moved = self.heap[position];
         while position > 0 {
-            let parent = (position - 1) / 2;
-            if self.heap[parent].deadline <= self.heap[position].deadline {
+            let parent = (position - 1) / Self::BRANCHES;
+            if self.heap[parent].deadline <= moved.deadline {
                 break;
             }
-            self.swap(parent, position);
+            self.put(position, self.heap[parent]);
             position = parent;
         }
+        self.put(position, moved);
         position
     }
 
+    /// Moves earlier children up until what stood at `position` fits.
     fn sift_down(&mut self, mut position: usize) {
-        loop {
-            let left = 2 * position + 1;
-            let Some(first) = self.heap.get(left) else {
-                return;
-            };
-            let child = match self.heap.get(left + 1) {
-                Some(second) if second.deadline < first.deadline => left + 1,
-                _ => left,
-            };
-            if self.heap[position].deadline <= self.heap[child].deadline {
-                return;
-            }
-            self.swap(position, child);
+        let moved = self.heap[position];
+        while let Some(child) = self.first_child(position)
+            && self.heap[child].deadline < moved.deadline
+        {
+            self.put(position, self.heap[child]);
             position = child;
         }
+        self.put(position, moved);
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        for position in [a, b] {
-            self.positions[self.heap[position].slot as usize] = position as u32;
-        }
+    /// The child of `position` with the earliest deadline.
+    fn first_child(&self, position: usize) -> Option<usize> {
+        let begin = Self::BRANCHES * position + 1;
+        let end = self.heap.len().min(begin + Self::BRANCHES);
+        (begin..end).min_by_key(|&child| self.heap[child].deadline)
+    }
+
+    fn put(&mut self, position: usize, timed: Timed) {
+        self.heap[position] = timed;
+        self.positions[timed.slot as usize] = position as u32;
     }
 }
 

@@ -105,6 +105,13 @@ fn check(text: &str) -> Result<()> {
             "it is empty; a key has 1 to 512 characters",
         ));
     }
+    // Nearly every key is short and printable ASCII: looked at whole, many bytes at a time.
+    let is_plain = text
+        .bytes()
+        .fold(true, |plain, byte| plain & byte.is_ascii_graphic());
+    if is_plain && text.len() <= CacheKey::MAX_CHARACTERS {
+        return Ok(());
+    }
     let mut characters = 0_usize;
     for character in text.chars() {
         characters += 1;

@@ -65,8 +65,10 @@ pub(super) fn our_value(rest: &[u8]) -> Result<Cow<'_, str>, Fault> {
     if value.is_empty() {
         return Err(Fault::NoValue);
     }
-    if let Some(at) = value.iter().position(|byte| !is_octet(*byte)) {
-        return Err(Fault::Octet(at + 1));
+    // Looked at whole, many bytes at a time; where the fault is matters only if there is one.
+    if !value.iter().fold(true, |all, byte| all & is_octet(*byte)) {
+        let before = value.iter().take_while(|byte| is_octet(**byte)).count();
+        return Err(Fault::Octet(before + 1));
     }
     if !properties.is_none_or(are_properties) {
         return Err(Fault::Property);
@@ -107,13 +109,12 @@ pub(super) const fn is_octet(byte: u8) -> bool {
 }
 
 fn decode(value: &[u8]) -> Result<Cow<'_, str>, Fault> {
-    let Some(first) = value.iter().position(|byte| *byte == b'%') else {
+    if !value.contains(&b'%') {
         let text = std::str::from_utf8(value).map_err(|_| Fault::NotUtf8)?;
         return Ok(Cow::Borrowed(text));
-    };
+    }
     let mut decoded = Vec::with_capacity(value.len());
-    decoded.extend_from_slice(&value[..first]);
-    let mut rest = &value[first..];
+    let mut rest = value;
     loop {
         match rest {
             [] => break,

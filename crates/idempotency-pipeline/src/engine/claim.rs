@@ -1,3 +1,4 @@
+use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -6,13 +7,22 @@ use tokio::time::Instant;
 
 use super::Execution;
 use super::background::Fate;
+use super::polling::poll_once;
 
 /// What the one round trip at the start found (P5, P8).
 pub(super) enum Claim {
-    /// The key was free, and our marker stands there since after this moment.
-    Won(Instant),
+    /// The key was free, and our marker stands there.
+    Won(Ownership),
     /// What stands there instead.
     Taken(Bytes),
+}
+
+/// What is known of a marker of ours.
+pub(super) struct Ownership {
+    /// It stands there since after this moment.
+    pub(super) since: Instant,
+    /// Whether the store had the answer in the first poll: then it needed no other task for it.
+    pub(super) was_given_at_once: bool,
 }
 
 impl Execution {
@@ -25,10 +35,15 @@ impl Execution {
         let unsettled = Unsettled(Some(self));
         let marker = Bytes::copy_from_slice(&self.marker);
         let asked = Asked::now();
-        let answer = self
+        let mut asking = self
             .store()
-            .get_or_add(&self.key, marker, self.marker_options())
-            .await;
+            .get_or_add(&self.key, marker, self.marker_options());
+        let first = poll_once(&mut asking).await;
+        let was_given_at_once = first.is_ready();
+        let answer = match first {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => asking.await,
+        };
         match answer {
             Ok(Some(found)) if *found != self.marker => {
                 unsettled.settled();
@@ -40,7 +55,10 @@ impl Execution {
             // Written now, or by an attempt whose reply was lost.
             Ok(_) => {
                 unsettled.settled();
-                Ok(Claim::Won(asked.monotonic))
+                Ok(Claim::Won(Ownership {
+                    since: asked.monotonic,
+                    was_given_at_once,
+                }))
             }
             Err(error) => {
                 if !error.may_have_been_applied() {

@@ -6,6 +6,7 @@ mod claim;
 mod execution;
 mod keeper;
 mod metrics;
+mod polling;
 mod settle;
 
 use std::sync::Arc;
@@ -90,9 +91,9 @@ impl IdempotencyMiddleware {
             fingerprint: next.work().fingerprint(),
         };
         match execution.claim().await {
-            Ok(Claim::Won(asked)) => {
+            Ok(Claim::Won(ownership)) => {
                 context.set_replay(Replay::Executed);
-                execution.run(context.clone(), next, asked).await
+                execution.run(context.clone(), next, ownership).await
             }
             Ok(Claim::Taken(record)) => {
                 match execution.replay(IdempotencyRecord::decode(&record)) {

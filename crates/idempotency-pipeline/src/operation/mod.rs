@@ -97,6 +97,12 @@ impl OperationBuilder {
     /// # Cancellation safety
     /// With an idempotency key the handler runs to its end even if the caller goes away (P15);
     /// without one its future is dropped then.
+    ///
+    /// # Where it runs
+    /// With a key, the first poll may happen in the caller's task, and all others happen in a task
+    /// of their own. So do not count on what belongs to a task: task-locals of the caller may be
+    /// there at first and gone after an `.await`, or never be there. What a handler needs of its
+    /// caller goes into the context's [`extensions`](InvocationContext::extensions).
     pub fn handler<Request, Response, F, Fut>(self, handler: F) -> Operation<Request, Response>
     where
         F: Fn(InvocationContext, Request) -> Fut + Send + Sync + 'static,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +53,18 @@ struct Answer<'a> {
     transport: &'a str,
     status: u16,
     #[serde(borrow)]
-    headers: Vec<(&'a str, &'a [u8])>,
+    headers: Vec<Header<'a>>,
     /// None where the body is the response, byte for byte.
     #[serde(borrow, with = "serde_bytes")]
     body: Option<&'a [u8]>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header<'a> {
+    name: &'a str,
+    /// None where the value is the location, byte for byte.
+    #[serde(borrow, with = "serde_bytes")]
+    value: Option<&'a [u8]>,
 }
 
 /// What stands under a key while its call runs; small enough to be copied.
@@ -88,26 +96,16 @@ pub(super) fn completed(
     limit: u64,
 ) -> Bytes {
     let kept = size(outcome) <= limit;
-    let response = outcome
-        .result()
-        .ok()
-        .and_then(|success| success.response.as_ref());
     let call = Call {
         operation,
         fingerprint: fingerprint.map(|fingerprint| fingerprint.as_bytes()),
         result: kept.then(|| end(outcome.result())),
-        rendering: outcome.rendering().filter(|_| kept).map(|answer| Answer {
-            transport: &answer.transport,
-            status: answer.status,
-            headers: answer
-                .headers
-                .iter()
-                .map(|(name, value)| (&**name, &**value))
-                .collect(),
-            body: (response != Some(&answer.body)).then_some(&answer.body),
-        }),
+        rendering: outcome
+            .rendering()
+            .filter(|_| kept)
+            .map(|rendering| answer(rendering, outcome.result().ok())),
     };
-    let mut bytes = BytesMut::with_capacity(BARE + 128 + response.map_or(0, Bytes::len));
+    let mut bytes = Vec::with_capacity(BARE + call.room());
     put_header(&mut bytes, State::Completed, token);
     match postcard::serialize_with_flavor(&call, Appender(bytes)) {
         Ok(record) => record,
@@ -116,6 +114,45 @@ pub(super) fn completed(
             tracing::error!(%error, "a record could not be encoded");
             Bytes::copy_from_slice(&bare(State::Opaque, token))
         }
+    }
+}
+
+impl Call<'_> {
+    /// At least as many bytes as it takes, unless it is a failure; few more.
+    fn room(&self) -> usize {
+        /// Tags, lengths and numbers.
+        const FRAME: usize = 32;
+        let end = match &self.result {
+            Some(End::Success {
+                response, location, ..
+            }) => response.map_or(0, <[u8]>::len) + location.map_or(0, str::len),
+            _ => 0,
+        };
+        let answer = self.rendering.as_ref().map_or(0, |answer| {
+            let headers = answer
+                .headers
+                .iter()
+                .map(|header| header.name.len() + header.value.map_or(0, <[u8]>::len) + 3);
+            answer.transport.len() + headers.sum::<usize>() + answer.body.map_or(0, <[u8]>::len)
+        });
+        let fingerprint = self.fingerprint.map_or(0, |bytes| bytes.len());
+        FRAME + self.operation.map_or(0, str::len) + fingerprint + end + answer
+    }
+}
+
+fn answer<'a>(rendering: &'a Rendering, success: Option<&'a Success>) -> Answer<'a> {
+    let response = success.and_then(|success| success.response.as_ref());
+    let location = success.and_then(|success| success.location.as_deref());
+    let location = location.map(str::as_bytes);
+    let header = |(name, value): &'a (Cow<'static, str>, Bytes)| Header {
+        name,
+        value: (location != Some(value)).then_some(value),
+    };
+    Answer {
+        transport: &rendering.transport,
+        status: rendering.status,
+        headers: rendering.headers.iter().map(header).collect(),
+        body: (response != Some(&rendering.body)).then_some(&rendering.body),
     }
 }
 
@@ -174,8 +211,13 @@ pub(super) fn decode(bytes: &Bytes) -> IdempotencyRecord {
 }
 
 impl Call<'_> {
-    /// Bodies stay slices of `record`; none if the record names a status of a newer version.
+    /// Bodies stay slices of `record`; none if the record names a status of a newer version, or
+    /// refers to what is not in it.
     fn into_owned(self, record: &Bytes) -> Option<CompletedCall> {
+        let location = match &self.result {
+            Some(End::Success { location, .. }) => location.map(str::as_bytes),
+            _ => None,
+        };
         let result = match self.result {
             None => None,
             Some(End::Failure(failure)) => Some(Err(failure.into_owned())),
@@ -201,8 +243,11 @@ impl Call<'_> {
                 headers: answer
                     .headers
                     .iter()
-                    .map(|(name, value)| (header_name(name), record.slice_ref(value)))
-                    .collect(),
+                    .map(|header| {
+                        let value = record.slice_ref(header.value.or(location)?);
+                        Some((header_name(header.name), value))
+                    })
+                    .collect::<Option<_>>()?,
                 body: match answer.body {
                     Some(body) => record.slice_ref(body),
                     None => response?,
@@ -260,24 +305,24 @@ const fn status_from_wire(status: u8) -> Option<SuccessStatus> {
     }
 }
 
-/// Lets postcard append to `BytesMut`, whole slices at a time.
-struct Appender(BytesMut);
+/// Lets postcard append to a vector that begins with the header, whole slices at a time.
+struct Appender(Vec<u8>);
 
 impl Flavor for Appender {
     type Output = Bytes;
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.put_u8(byte);
+        self.0.push(byte);
         Ok(())
     }
 
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.put_slice(bytes);
+        self.0.extend_from_slice(bytes);
         Ok(())
     }
 
     fn finalize(self) -> postcard::Result<Bytes> {
-        Ok(self.0.freeze())
+        Ok(self.0.into())
     }
 }
 

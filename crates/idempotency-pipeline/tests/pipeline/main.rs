@@ -10,6 +10,7 @@
 mod support;
 
 mod exceptions;
+mod first_poll;
 mod interleavings;
 mod limits;
 mod long_running;

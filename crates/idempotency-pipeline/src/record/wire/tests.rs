@@ -10,7 +10,10 @@ fn created() -> Outcome {
     .with_rendering(Some(Rendering {
         transport: "http".into(),
         status: 201,
-        headers: vec![("content-type".into(), "application/json".into())],
+        headers: vec![
+            ("content-type".into(), "application/json".into()),
+            ("location".into(), "/orders/7".into()),
+        ],
         body: "{\"id\":7}".into(),
     }))
 }
@@ -31,6 +34,31 @@ fn p9_a_record_keeps_outcome_response_and_rendering() {
     assert_eq!(call.operation.as_deref(), Some("orders.create"));
     assert_eq!(call.result.unwrap().unwrap(), *outcome.result().unwrap());
     assert_eq!(call.rendering.as_ref(), outcome.rendering());
+}
+
+#[test]
+fn p9_what_an_answer_repeats_of_the_outcome_is_kept_once() {
+    let outcome = created();
+    let bytes = completed(
+        ExecutionToken::generate(),
+        Some("a"),
+        None,
+        &outcome,
+        u64::MAX,
+    );
+    for once in ["{\"id\":7}", "/orders/7"] {
+        let found = bytes
+            .windows(once.len())
+            .filter(|part| *part == once.as_bytes());
+        assert_eq!(found.count(), 1, "{once}");
+    }
+    let mut call = postcard::from_bytes::<Call<'_>>(&bytes[BARE..]).unwrap();
+    assert!(bytes.len() - BARE <= call.room(), "written without growing");
+    let Some(End::Success { location, .. }) = &mut call.result else {
+        panic!("a success");
+    };
+    *location = None;
+    assert!(call.into_owned(&bytes).is_none(), "a header of nothing");
 }
 
 #[test]

@@ -1,61 +1,70 @@
 //! Keeps the markers of running calls alive (P16), on one task for all of them.
 //!
-//! A task of its own, so that a handler which blocks its thread starves no marker; one for all, so
-//! that a call costs no timer.
+//! - One for all, so that a call costs no timer.
+//! - A task of its own, so that a handler which blocks its thread starves no marker as long as the
+//!   runtime has another thread.
+//! - Paced by a thread as well: a runtime whose timers are with the very worker that is blocked
+//!   looks at them again only once somebody from outside wakes another worker.
 
-use std::collections::HashMap;
+mod calls;
+mod pace;
+
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use caching_abstractions::CacheKey;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
+use self::calls::{Call, Calls, Due, Id};
 use super::{Engine, Execution};
-use crate::record::Marker;
 
 /// A marker is extended when a third of its time has passed, and while the store does not answer
 /// tried again this often within another third, so that a short outage does not lose it.
 const ATTEMPTS_PER_PERIOD: u32 = 8;
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
 
-/// The running calls.
+/// The running calls and who keeps their markers.
 #[derive(Default)]
-pub(super) struct Keeper(Mutex<Running>);
+pub(super) struct Keeper(Mutex<Kept>);
 
 #[derive(Default)]
-struct Running {
-    calls: HashMap<u64, Call>,
-    next: u64,
-    /// Whether the task runs; it ends when no call does.
-    is_served: bool,
+struct Kept {
+    calls: Calls,
+    service: Service,
 }
 
-struct Call {
-    key: CacheKey,
-    marker: Marker,
-    operation: Option<Arc<str>>,
-    due: Instant,
-    end: Instant,
-}
-
-/// A call whose marker is due.
-struct Due {
-    id: u64,
-    key: CacheKey,
-    marker: Marker,
+/// How far the task is; it ends when no call runs.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Service {
+    #[default]
+    None,
+    /// Spawned, and perhaps still waiting for its first turn behind whatever runs here.
+    Starting,
+    /// It sleeps, and both its timer and its pace wake it wherever a thread is free.
+    Running,
 }
 
 /// Keeps the marker of one call until it is dropped.
-pub(super) struct Kept {
+pub(super) struct Hold {
     engine: Arc<Engine>,
-    id: u64,
+    id: Id,
+    is_served: bool,
 }
 
-impl Drop for Kept {
+impl Hold {
+    /// Whether the marker is extended even if the thread is blocked from now on.
+    pub(super) fn is_served(&self) -> bool {
+        self.is_served
+    }
+}
+
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.engine.keeper.0.lock().calls.remove(&self.id);
+        let call = self.engine.keeper.0.lock().calls.remove(self.id);
+        // Freed after the lock.
+        drop(call);
     }
 }
 
@@ -69,7 +78,7 @@ impl Engine {
     }
 
     /// Begins to keep the marker of `execution`, which the store was asked for at `asked`.
-    pub(super) fn keep(self: &Arc<Self>, execution: &Execution, asked: Instant) -> Kept {
+    pub(super) fn keep(self: &Arc<Self>, execution: &Execution, asked: Instant) -> Hold {
         let call = Call {
             key: execution.key.clone(),
             marker: execution.marker,
@@ -77,51 +86,36 @@ impl Engine {
             due: asked + self.period(),
             end: asked + self.settings.max_execution,
         };
-        let mut running = self.keeper.0.lock();
-        let id = running.next;
-        running.next += 1;
-        running.calls.insert(id, call);
-        if !running.is_served {
-            running.is_served = true;
+        let mut kept = self.keeper.0.lock();
+        let id = kept.calls.insert(call);
+        let service = kept.service;
+        if service == Service::None {
+            kept.service = Service::Starting;
             tokio::spawn(serve(Served(Arc::downgrade(self)), self.tick()));
         }
-        Kept {
+        Hold {
             engine: Arc::clone(self),
             id,
+            is_served: service == Service::Running,
         }
     }
 
     /// The calls whose markers are due at `now`; those that have run too long are let go. None if no
     /// call runs: then nobody is served any more.
     fn due(&self, now: Instant) -> Option<Vec<Due>> {
-        let mut running = self.keeper.0.lock();
-        running.calls.retain(|_, call| {
-            let goes_on = now < call.end;
-            if !goes_on {
-                tracing::warn!(
-                    operation = call.operation.as_deref(),
-                    "a call runs longer than MaxExecutionSeconds; its marker is left to run out"
-                );
-            }
-            goes_on
-        });
-        if running.calls.is_empty() {
-            running.is_served = false;
+        let mut kept = self.keeper.0.lock();
+        for call in kept.calls.take_ended(now) {
+            tracing::warn!(
+                operation = call.operation.as_deref(),
+                "a call runs longer than MaxExecutionSeconds; its marker is left to run out"
+            );
+        }
+        if kept.calls.is_empty() {
+            kept.service = Service::None;
             return None;
         }
-        let mut due = Vec::new();
-        for (id, call) in &mut running.calls {
-            if call.due <= now {
-                // Measured from before the request, so that a slow store makes us early, not late.
-                call.due = now + self.period();
-                due.push(Due {
-                    id: *id,
-                    key: call.key.clone(),
-                    marker: call.marker,
-                });
-            }
-        }
-        Some(due)
+        // Measured from before the request, so that a slow store makes us early, not late.
+        Some(kept.calls.take_due(now, now + self.period()))
     }
 
     async fn extend(&self, due: Due) {
@@ -135,7 +129,8 @@ impl Engine {
             Ok(true) => {}
             Ok(false) => {
                 // Gone from here as well if the call ended meanwhile: then nothing is wrong.
-                if let Some(call) = self.keeper.0.lock().calls.remove(&due.id) {
+                let call = self.keeper.0.lock().calls.remove(due.id);
+                if let Some(call) = call {
                     tracing::warn!(
                         operation = call.operation.as_deref(),
                         "the marker of a running call is gone; its record will be refused"
@@ -145,9 +140,8 @@ impl Engine {
             }
             Err(error) => {
                 tracing::warn!(%error, "the marker of a running call was not extended");
-                if let Some(call) = self.keeper.0.lock().calls.get_mut(&due.id) {
-                    call.due = asked + self.tick();
-                }
+                let next = asked + self.tick();
+                self.keeper.0.lock().calls.set_due(due.id, next);
             }
         }
     }
@@ -156,17 +150,28 @@ impl Engine {
 /// Says so when the task ends, also when its runtime ends before the engine does.
 struct Served(Weak<Engine>);
 
-impl Drop for Served {
-    fn drop(&mut self) {
+impl Served {
+    fn set(&self, service: Service) {
         if let Some(engine) = self.0.upgrade() {
-            engine.keeper.0.lock().is_served = false;
+            engine.keeper.0.lock().service = service;
         }
     }
 }
 
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.set(Service::None);
+    }
+}
+
 async fn serve(mut served: Served, tick: Duration) {
+    let beat = Arc::new(Notify::new());
+    if pace::start(&beat, tick) {
+        served.set(Service::Running);
+    }
     loop {
-        sleep(tick).await;
+        // Whichever comes first; a tick too many does no harm.
+        let _beat_or_not = timeout(tick, beat.notified()).await;
         let Some(engine) = served.0.upgrade() else {
             return;
         };
