@@ -1,14 +1,10 @@
-use std::process::Command;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Sends a signal, such as `TERM`; that the process is gone is no error.
 pub(crate) fn signal(id: u32, name: &str) {
-    let quiet = std::process::Stdio::null();
-    let arguments = [format!("-{name}"), id.to_string()];
-    Command::new("kill")
-        .args(arguments)
-        .stderr(quiet)
-        .status()
-        .unwrap();
+    let signal: Signal = format!("SIG{name}").parse().unwrap();
+    let _ = kill(Pid::from_raw(id.try_into().unwrap()), signal);
 }
 
 /// State, process group and name of a process; none if it is gone.
