@@ -33,7 +33,10 @@ struct Process {
 impl Process {
     async fn start(port: u16) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_server_of_the_other_tests", "--ignored"])
+            .args([
+                "--exact",
+                "a_server_in_a_process_of_its_own_ends_with_its_input",
+            ])
             .env(PORT, port.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -70,10 +73,18 @@ impl Drop for Process {
     }
 }
 
+/// Where the port is given, this process is the server of another one.
 #[tokio::test]
-#[ignore = "a server, started by the other tests"]
-async fn the_server_of_the_other_tests() {
-    let port: u16 = std::env::var(PORT).unwrap().parse().unwrap();
+async fn a_server_in_a_process_of_its_own_ends_with_its_input() {
+    if let Ok(port) = std::env::var(PORT) {
+        return serve(port.parse().unwrap()).await;
+    }
+    let mut server = Process::start(free_port()).await;
+    drop(server.child.stdin.take());
+    assert!(server.child.wait().unwrap().success());
+}
+
+async fn serve(port: u16) {
     let server = StoreServer::builder(reference()).build().unwrap();
     let listening = server.bind(("127.0.0.1", port)).await.unwrap();
     let input_ends = async {

@@ -39,6 +39,7 @@ impl Service {
         let caching = Caching::builder()
             .provider(InMemoryProvider::new())
             .provider(RedisProvider::new())
+            .provider(RemoteProvider::new())
             .feature("daily-report", [CachingCapabilities::DISTRIBUTED])
             .configuration(configuration)
             .problems(problems)

@@ -14,6 +14,8 @@ pub use caching_abstractions::*;
 pub use caching_inmemory::InMemoryProvider;
 #[cfg(feature = "redis")]
 pub use caching_redis::RedisProvider;
+#[cfg(feature = "remote")]
+pub use caching_remote::RemoteProvider;
 pub use distcache_adapter::{
     BlockingStore, CacheStoreDistributedCache, DistributedCache, DistributedCacheEntryOptions,
 };

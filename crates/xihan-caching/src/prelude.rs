@@ -4,6 +4,8 @@
 pub use crate::InMemoryProvider;
 #[cfg(feature = "redis")]
 pub use crate::RedisProvider;
+#[cfg(feature = "remote")]
+pub use crate::RemoteProvider;
 pub use crate::{
     AssemblyError, CacheEntryOptions, CacheKey, CacheStore, CacheStoreExt, Caching,
     CachingCapabilities, CachingError, CachingServices, CachingSettings, Configuration,

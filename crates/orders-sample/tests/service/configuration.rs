@@ -109,17 +109,12 @@ async fn c1_a_typo_a_bad_value_and_an_unknown_provider_are_one_error() {
 }
 
 #[tokio::test]
-async fn r2_a_provider_that_is_not_compiled_in_names_its_feature() {
-    let launch = Launch::new().environment("XIHAN__CACHING__PROVIDER", "remote");
-    let said = refused(launch).await;
-    assert_says(
-        &said,
-        &[
-            "XIHAN__CACHING__PROVIDER",
-            "registered: inmemory, redis",
-            "Cargo feature `remote`",
-        ],
-    );
+async fn r2_a_selected_provider_without_its_address_names_the_setting() {
+    for (provider, setting) in [("redis", "Redis:Url"), ("remote", "Remote:Endpoint")] {
+        let launch = Launch::new().environment("XIHAN__CACHING__PROVIDER", provider);
+        let said = refused(launch).await;
+        assert_says(&said, &[&format!("XiHan:Caching:{setting}"), "is not set"]);
+    }
 }
 
 #[tokio::test]

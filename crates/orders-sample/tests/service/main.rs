@@ -22,6 +22,7 @@ mod protocol;
 mod racing;
 mod readme;
 mod refusals;
+mod remote;
 mod reports;
 mod scopes;
 mod shutdown;
