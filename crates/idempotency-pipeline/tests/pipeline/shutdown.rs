@@ -209,3 +209,27 @@ async fn p15_a_provider_that_panics_at_the_end_is_an_internal_error_and_runs_not
     );
     assert_eq!(fixture.runs.count(), 1);
 }
+
+#[test]
+fn p15_a_call_that_begins_while_its_runtime_goes_down_is_refused_and_hangs_nowhere() {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap();
+    let fixture = Fixture::new();
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (ended, ends) = std::sync::mpsc::channel();
+    let (other, create) = (fixture.clone(), create_order(&fixture.runs));
+    runtime.spawn(async move {
+        begun.send(()).unwrap();
+        // The other worker closes the runtime; from then on each task is cancelled at its start.
+        while !tokio::spawn(std::future::pending::<()>()).is_finished() {}
+        ended.send(other.refusal(&create, "a").await).unwrap();
+    });
+    begins.recv_timeout(seconds(30)).unwrap();
+    runtime.shutdown_background();
+    let code = ends.recv_timeout(seconds(30)).unwrap();
+    assert_eq!(code, crate::support::AWAY);
+    assert_eq!(fixture.runs.count(), 0);
+}

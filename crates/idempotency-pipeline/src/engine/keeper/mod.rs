@@ -91,6 +91,10 @@ impl Engine {
         let service = kept.service;
         if service == Service::None {
             kept.service = Service::Starting;
+        }
+        drop(kept);
+        if service == Service::None {
+            // After the lock: a runtime that goes down drops the task right here, which says so.
             tokio::spawn(serve(Served(Arc::downgrade(self)), self.tick()));
         }
         Hold {
