@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(server.calls("eval") + server.calls("evalsha"), 2);
 
         let lease = |token: &'static str| {
-            let keys = ["l".into(), crate::keyspace::fence(b"l")];
+            let keys = ["l".into(), "{l} F".into()];
             let request = Request::script(Script::Lease, keys)
                 .with(token)
                 .with_millis(60_000)

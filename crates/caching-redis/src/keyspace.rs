@@ -1,9 +1,10 @@
 //! What keys are called in Redis.
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use caching_abstractions::{CacheKey, KeyPrefix};
+use caching_abstractions::{CacheKey, KeyPrefix, LeaseToken};
 use fred::util::redis_keyslot;
 
 /// The slots of a Cluster.
@@ -29,6 +30,51 @@ impl Keyspace {
             Some(prefix) => Bytes::from(prefix.stored(key)),
             None => Bytes::copy_from_slice(key.as_str().as_bytes()),
         }
+    }
+
+    fn push_stored(&self, buffer: &mut Vec<u8>, key: &CacheKey) {
+        if let Some(prefix) = &self.prefix {
+            buffer.extend_from_slice(prefix.as_str().as_bytes());
+            buffer.push(b':');
+        }
+        buffer.extend_from_slice(key.as_str().as_bytes());
+    }
+
+    /// What a lease on `key` and its fencing number are called, and the token of the lease.
+    ///
+    /// All in one piece of memory, because the client shares what it is given.
+    pub(crate) fn lease(&self, key: &CacheKey, token: &LeaseToken) -> [Bytes; 3] {
+        let mut buffer = Vec::with_capacity(3 * key.as_str().len() + 128);
+        self.push_stored(&mut buffer, key);
+        let stored = buffer.len();
+        push_fence(&mut buffer);
+        let fence = buffer.len();
+        buffer.extend_from_slice(token.as_bytes());
+        let end = buffer.len();
+        parts(buffer, [stored, fence, end])
+    }
+
+    /// What a lease on `key` is called, its token, and the channel on which its release is told.
+    pub(crate) fn release(&self, key: &CacheKey, token: &LeaseToken) -> [Bytes; 3] {
+        let mut buffer = Vec::with_capacity(2 * key.as_str().len() + 128);
+        self.push_stored(&mut buffer, key);
+        let stored = buffer.len();
+        buffer.extend_from_slice(token.as_bytes());
+        let token = buffer.len();
+        buffer.extend_from_slice(self.channels.as_bytes());
+        buffer.extend_from_within(..stored);
+        let end = buffer.len();
+        parts(buffer, [stored, token, end])
+    }
+
+    /// What an entry that may be a lease, and its fencing number, are called.
+    pub(crate) fn fenced(&self, key: &CacheKey) -> [Bytes; 2] {
+        let mut buffer = Vec::with_capacity(3 * key.as_str().len() + 64);
+        self.push_stored(&mut buffer, key);
+        let stored = buffer.len();
+        push_fence(&mut buffer);
+        let end = buffer.len();
+        parts(buffer, [stored, end])
     }
 
     /// The key that `stored` is the name of; none if it is another prefix's or no key at all.
@@ -73,26 +119,51 @@ pub(crate) fn slot(stored: &[u8]) -> u16 {
     redis_keyslot(stored)
 }
 
-/// The key that holds the last fencing number of the lease `stored`.
+/// Appends the name of the key that holds the last fencing number of the lease whose name fills
+/// `buffer`.
 ///
 /// - It lies in the same slot, whatever braces the name has.
 /// - It has a space, so that it is no user's key (K1) and no listing shows it.
 /// - Different leases have different ones.
-pub(crate) fn fence(stored: &[u8]) -> Bytes {
-    let tagged = |tag: &[u8]| [b"{", tag, b"} F:", stored].concat();
-    Bytes::from(match hash_tag(stored) {
-        Some(tag) => tagged(tag),
-        None if !stored.contains(&b'}') => [b"{", stored, b"} F"].concat(),
-        None => tagged(TAGS[usize::from(slot(stored))].as_bytes()),
+fn push_fence(buffer: &mut Vec<u8>) {
+    let length = buffer.len();
+    match hash_tag(buffer) {
+        None if !buffer.contains(&b'}') => {
+            buffer.push(b'{');
+            buffer.extend_from_within(..length);
+            buffer.extend_from_slice(b"} F");
+            return;
+        }
+        Some(tag) => {
+            buffer.push(b'{');
+            buffer.extend_from_within(tag);
+        }
+        None => {
+            let tag = &TAGS[usize::from(slot(buffer))];
+            buffer.push(b'{');
+            buffer.extend_from_slice(tag.as_bytes());
+        }
+    }
+    buffer.extend_from_slice(b"} F:");
+    buffer.extend_from_within(..length);
+}
+
+/// The parts of `buffer` that end at `ends`, without a copy.
+fn parts<const N: usize>(buffer: Vec<u8>, ends: [usize; N]) -> [Bytes; N] {
+    let whole = Bytes::from(buffer);
+    let mut start = 0;
+    ends.map(|end| {
+        let part = whole.slice(start..end);
+        start = end;
+        part
     })
 }
 
 /// The part of a name that alone decides its slot, where there is one.
-fn hash_tag(stored: &[u8]) -> Option<&[u8]> {
+fn hash_tag(stored: &[u8]) -> Option<Range<usize>> {
     let begin = stored.iter().position(|byte| *byte == b'{')? + 1;
-    let after = &stored[begin..];
-    let tag = &after[..after.iter().position(|byte| *byte == b'}')?];
-    (!tag.is_empty()).then_some(tag)
+    let length = stored[begin..].iter().position(|byte| *byte == b'}')?;
+    (length > 0).then_some(begin..begin + length)
 }
 
 /// A short text for each slot that hashes into it.
@@ -117,6 +188,30 @@ static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    fn fence(stored: &[u8]) -> Bytes {
+        let mut buffer = stored.to_vec();
+        push_fence(&mut buffer);
+        Bytes::from(buffer.split_off(stored.len()))
+    }
+
+    #[test]
+    fn k4_the_parts_of_a_lease_are_the_names_it_has_alone() {
+        let key = CacheKey::new("lock:report").unwrap();
+        let token = LeaseToken::generate();
+        for prefix in [None, Some(KeyPrefix::new("shop").unwrap())] {
+            let keyspace = Keyspace::new(prefix, 3);
+            let stored = keyspace.stored(&key);
+            let channel = Bytes::from(keyspace.channel(&stored));
+            let (number, text) = (fence(&stored), Bytes::copy_from_slice(token.as_bytes()));
+            assert_eq!(keyspace.fenced(&key), [stored.clone(), number.clone()]);
+            assert_eq!(
+                keyspace.lease(&key, &token),
+                [stored.clone(), number, text.clone()]
+            );
+            assert_eq!(keyspace.release(&key, &token), [stored, text, channel]);
+        }
+    }
 
     const ODD: &[&str] = &[
         "a",

@@ -14,7 +14,7 @@ use futures_util::stream::BoxStream;
 
 use crate::error::{Attempt, Fault, Place};
 use crate::inner::{Inner, place};
-use crate::keyspace::{Keyspace, fence};
+use crate::keyspace::Keyspace;
 use crate::reply::{Reply, unexpected};
 use crate::request::{Repeat, Request, Write};
 use crate::scan;
@@ -171,9 +171,7 @@ impl CacheStore for RedisStore {
         time_to_live: TimeToLive,
     ) -> Result<bool> {
         let request = || {
-            let stored = self.0.keyspace.stored(key);
-            let fence = fence(&stored);
-            Request::script(Script::Extend, [stored, fence])
+            Request::script(Script::Extend, self.0.keyspace.fenced(key))
                 .with(expected)
                 .with_millis(time_to_live.as_millis())
                 .with_millis(retention(time_to_live))
@@ -191,10 +189,9 @@ impl CacheStore for RedisStore {
         time_to_live: TimeToLive,
     ) -> Result<Option<u64>> {
         let request = || {
-            let stored = self.0.keyspace.stored(key);
-            let fence = fence(&stored);
+            let [stored, fence, token] = self.0.keyspace.lease(key, token);
             Request::script(Script::Lease, [stored, fence])
-                .with(token.as_bytes())
+                .with(token)
                 .with_millis(time_to_live.as_millis())
                 .with_millis(retention(time_to_live))
         };
@@ -210,10 +207,9 @@ impl CacheStore for RedisStore {
         time_to_live: TimeToLive,
     ) -> Result<Option<u64>> {
         let request = || {
-            let stored = self.0.keyspace.stored(key);
-            let fence = fence(&stored);
+            let [stored, fence, token] = self.0.keyspace.lease(key, token);
             Request::script(Script::Relay, [stored, fence])
-                .with(token.as_bytes())
+                .with(token)
                 .with(new_token.as_bytes())
                 .with_millis(time_to_live.as_millis())
                 .with_millis(retention(time_to_live))
@@ -224,10 +220,9 @@ impl CacheStore for RedisStore {
 
     async fn release(&self, key: &CacheKey, token: &LeaseToken) -> Result<bool> {
         let request = || {
-            let stored = self.0.keyspace.stored(key);
-            let channel = self.0.keyspace.channel(&stored);
+            let [stored, token, channel] = self.0.keyspace.release(key, token);
             Request::script(Script::Release, [stored])
-                .with(token.as_bytes())
+                .with(token)
                 .with(channel)
         };
         let reply = self.0.call(request, Repeat::Never).await;
