@@ -7,6 +7,7 @@
     reason = "test code, of which each file uses a part"
 )]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use caching_abstractions::{CacheKey, CacheStore, CachingSettings, KeyPrefix, Sec
 use caching_redis::RedisStore;
 use redis_support::Server;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::task::JoinHandle;
 
 /// Settings for `url` and otherwise none.
 pub(crate) fn settings(url: &str) -> CachingSettings {
@@ -87,6 +89,46 @@ impl SmallClients {
             }
             tokio::time::sleep(left.min(Duration::from_millis(500))).await;
         }
+    }
+}
+
+/// How late the timers of this process come. Where the machine is busy with something else,
+/// everybody is late, and time limits are measured with that much allowance.
+pub(crate) struct Lateness {
+    total: Arc<AtomicU64>,
+    watch: JoinHandle<()>,
+}
+
+impl Lateness {
+    /// Begins to watch.
+    pub(crate) fn watch() -> Self {
+        let total = Arc::<AtomicU64>::default();
+        let sum = Arc::clone(&total);
+        let watch = tokio::spawn(async move {
+            const BEAT: Duration = Duration::from_millis(5);
+            loop {
+                let begun = tokio::time::Instant::now();
+                tokio::time::sleep(BEAT).await;
+                let late = begun.elapsed().saturating_sub(BEAT);
+                // A timer has a grain of its own.
+                if late > 2 * BEAT {
+                    let late = u64::try_from(late.as_millis()).unwrap_or(u64::MAX);
+                    sum.fetch_add(late, Ordering::Relaxed);
+                }
+            }
+        });
+        Self { total, watch }
+    }
+
+    /// `limit`, and as much more as the timers have come late by since the beginning.
+    pub(crate) fn allow(&self, limit: Duration) -> Duration {
+        limit + Duration::from_millis(self.total.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Lateness {
+    fn drop(&mut self) {
+        self.watch.abort();
     }
 }
 
