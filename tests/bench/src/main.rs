@@ -15,6 +15,7 @@ mod lock;
 mod memory;
 mod process;
 mod redis;
+mod remote;
 mod store;
 mod subject;
 mod table;
@@ -51,6 +52,10 @@ enum Command {
         #[arg(long)]
         port: u16,
     },
+    /// Serve a store and the echo (a process of a run)
+    RemoteServer(remote::server::Ports),
+    /// Measure the remote store and the echo (a process of a run)
+    RemoteClient(remote::client::Arguments),
     /// Fill a store and print the bytes per entry (a process of a run)
     Memory {
         #[arg(long)]
@@ -89,6 +94,8 @@ enum Part {
     Http,
     /// Operations and requests on a real Redis against bare fred
     Redis,
+    /// Operations of the store behind its server against a bare unary echo of tonic
+    Remote,
 }
 
 fn main() -> ExitCode {
@@ -97,6 +104,8 @@ fn main() -> ExitCode {
         Command::RawServer { port } => http::run_raw_server(port),
         Command::Load(arguments) => http::load::run(arguments),
         Command::RedisClient { port } => redis::client::run(port),
+        Command::RemoteServer(ports) => remote::server::run(ports),
+        Command::RemoteClient(arguments) => remote::client::run(arguments),
         Command::Memory { kind } => memory::run_child(kind),
     };
     match outcome {
@@ -118,6 +127,7 @@ fn run(options: &Options) -> Result {
                 Part::Memory => memory::run(options)?,
                 Part::Http => http::run(options)?,
                 Part::Redis => redis::run(options)?,
+                Part::Remote => remote::run(options)?,
             });
         }
     }
