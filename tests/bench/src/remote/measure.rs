@@ -142,3 +142,56 @@ async fn pass<C: Contender>(
     let name = contender.name();
     Err(format!("{name}, {operation:?}: {done} of {count} were answered as they have to").into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts how often it is asked, and fails on one key.
+    #[derive(Clone, Default)]
+    struct Counting {
+        asked: Arc<AtomicUsize>,
+        fails_on: Option<usize>,
+    }
+
+    impl Contender for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        async fn prepare(&mut self, _: Operation) -> Result {
+            Ok(())
+        }
+
+        async fn apply(&mut self, _: Operation, index: usize) -> bool {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.fails_on != Some(index)
+        }
+    }
+
+    #[tokio::test]
+    async fn every_key_has_its_turn_whatever_the_number_of_tasks() {
+        for (tasks, keys) in [(1, ONE_AT_A_TIME), (64, KEYS)] {
+            let contender = Counting::default();
+            let alone = [(contender.clone(), Operation::Get)];
+            let figures = measure(&alone, tasks).await.unwrap();
+            assert_eq!(figures.len(), 1);
+            let asked = contender.asked.load(Ordering::SeqCst);
+            assert_eq!(asked, keys * (TURNS + 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn one_wrong_answer_makes_a_measurement_void() {
+        let contender = Counting {
+            fails_on: Some(63),
+            ..Counting::default()
+        };
+        let error = measure(&[(contender, Operation::Get)], 64).await;
+        let says = error.unwrap_err().to_string();
+        assert!(says.contains("31999 of 32000"), "{says}");
+    }
+}
