@@ -43,7 +43,7 @@ pub(crate) struct Global {
 pub(crate) struct StoreOptions {
     /// The store: memory, redis://…, or grpc(s)://…
     ///
-    /// - redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss:// for TLS; redis-cluster:// and
+    /// - `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, rediss:// for TLS; redis-cluster:// and
     ///   redis-sentinel:// with their own forms; valkey for redis likewise
     ///
     /// - grpc://HOST:PORT or grpcs://HOST:PORT (the same as http:// and https://): a server of the

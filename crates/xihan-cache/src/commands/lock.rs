@@ -57,6 +57,8 @@ pub(crate) struct Lock {
     on_lost: OnLost,
     /// How long before the end of the lease the command gets TERM [default: a fifth of --ttl, at
     /// most 10s]
+    ///
+    /// KILL follows a tenth of --ttl, at most 1s, before the end.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
     /// Keep the lock for at least this long, also when the command ends sooner

@@ -57,14 +57,14 @@ impl Group {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Tells the guard that the group may live until the end of the lease of `handle`, and no
-    /// longer unless it hears more. `false` if there is no guard to hear it.
-    pub(super) fn may_live_with(&mut self, handle: &LockHandle) -> bool {
+    /// Tells the guard that the group may live until `margin` before the end of the lease of
+    /// `handle`, and no longer unless it hears more. `false` if there is no guard to hear it.
+    pub(super) fn may_live_with(&mut self, handle: &LockHandle, margin: Duration) -> bool {
         // The clock first: whatever comes between makes the moment earlier, not later.
         let (Some(guard), Ok(now)) = (&mut self.guard, machine_time()) else {
             return false;
         };
-        let end = now + handle.remaining();
+        let end = now + handle.remaining().saturating_sub(margin);
         let moment = u64::try_from(end.as_millis()).unwrap_or(u64::MAX);
         // So little fits into the pipe at once. If it is full, the guard does not read; that must
         // not stop us.

@@ -20,10 +20,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan for leases of `time_to_live`: TERM `grace` before the end (a fifth of the lease,
-    /// at most 10 s, if nobody says otherwise), KILL a twentieth of it before, at most 1 s.
+    /// at most 10 s, if nobody says otherwise), KILL a tenth of it before, at most 1 s.
     pub(super) fn new(time_to_live: TimeToLive, grace: Option<Duration>) -> Self {
         let whole = time_to_live.as_duration();
-        let kill = (whole / 20).min(LONGEST_MARGIN);
+        let kill = (whole / 10).min(LONGEST_MARGIN);
         let ask = grace.unwrap_or((whole / 5).min(LONGEST_GRACE));
         Self {
             ask: ask.max(kill),
@@ -92,7 +92,7 @@ mod tests {
         };
         assert_eq!(of(seconds(30)), (seconds(6), seconds(1)));
         assert_eq!(of(minutes(4)), (seconds(10), seconds(1)));
-        assert_eq!(of(seconds(1)), (milliseconds(200), milliseconds(50)));
+        assert_eq!(of(seconds(1)), (milliseconds(200), milliseconds(100)));
     }
 
     #[test]

@@ -178,7 +178,8 @@ impl Running<'_> {
         if self.watch.on_lost == OnLost::Warn {
             return;
         }
-        let hears = self.group.may_live_with(self.watch.handle);
+        let (handle, margin) = (self.watch.handle, self.watch.plan.kill);
+        let hears = self.group.may_live_with(handle, margin);
         if !hears && self.is_guarded {
             self.is_guarded = false;
             tracing::warn!("nothing guards the command's group any more");
@@ -186,8 +187,13 @@ impl Running<'_> {
     }
 
     fn lost(&self) -> Option<Step> {
-        let is_lost = self.step > Step::Run || !self.watch.handle.is_held();
-        is_lost.then_some(self.step)
+        let left = self.watch.handle.remaining();
+        // If this process stood still, the guard may have been quicker to stop the command.
+        let is_over = match self.watch.on_lost {
+            OnLost::Stop => self.watch.plan.due(left) == Step::Kill,
+            OnLost::Warn => left.is_zero(),
+        };
+        (self.step > Step::Run || is_over).then_some(self.step)
     }
 
     /// Ends what is left of the group once its leader has ended. `true` if all of it is gone.

@@ -60,7 +60,10 @@ fn part11_of_a_hundred_processes_that_are_killed_at_random_never_two_run_at_once
     let done = outcomes.get("done").copied().unwrap_or_default();
     assert!(done >= CROWD / 3, "seed {seed}: {outcomes:?}");
     // Some were hit while their command ran, or the case shows nothing.
-    assert!(ran.len() >= done + AT_THE_HOLDER / 2, "seed {seed}: {outcomes:?}");
+    assert!(
+        ran.len() >= done + AT_THE_HOLDER / 2,
+        "seed {seed}: {outcomes:?}"
+    );
 }
 
 /// Sends signals for some seconds; gives who got which.

@@ -202,12 +202,12 @@ fn part11_min_hold_keeps_the_lock_after_a_short_command() {
 #[test]
 fn l12_keep_alive_outlives_many_leases() {
     let scene = Scene::new();
-    let options = ["--ttl", "500ms", "--keep-alive"];
+    let options = ["--ttl", "1s", "--keep-alive"];
     let holder = scene
-        .lock(&options, "echo $XIHAN_LOCK_TOKEN > token; sleep 2")
+        .lock(&options, "echo $XIHAN_LOCK_TOKEN > token; sleep 3")
         .start();
     scene.until_written("token", "\n");
-    std::thread::sleep(Duration::from_millis(1000));
+    std::thread::sleep(Duration::from_millis(2000));
     assert_eq!(scene.token(), scene.read("token").trim());
     holder.wait().expect(0);
     assert_eq!(scene.token(), "");

@@ -92,7 +92,7 @@ fn a_command_without_a_guard_is_stopped_and_given_back_all_the_same() {
 #[test]
 fn a_wrapper_that_stands_still_loses_its_command_before_its_lease() {
     let scene = Scene::new();
-    let group = start(&scene, &["--ttl", "1500ms", "--keep-alive"]);
+    let group = start(&scene, &["--ttl", "3s", "--keep-alive"]);
     group.holder.signal("STOP");
     let token = scene.token();
     assert_ne!(token, "");

@@ -28,7 +28,10 @@ impl Call {
 
     /// A call of another program, for those that call the tool.
     pub(crate) fn of(program: &str) -> Self {
-        let mut command = Command::new(program);
+        // Whoever runs the tests may ignore signals, as a shell does for what it runs in the
+        // background.
+        let mut command = Command::new("env");
+        command.args(["--default-signal", program]);
         for (name, _) in std::env::vars_os() {
             let is_ours = name.to_string_lossy().starts_with("XIHAN");
             if is_ours || name == "RUST_LOG" {
