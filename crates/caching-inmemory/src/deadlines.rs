@@ -1,9 +1,9 @@
 /// The deadlines of the dense slots `0..len`, earliest first.
 ///
-/// An indexed heap of four branches, so that a deadline moves over few levels: each slot knows where it stands, so a deadline is moved or taken out
-/// exactly, without leftovers that a later clean-up has to see through. Slots are dense:
-/// [`swap_remove`](Self::swap_remove) gives the last slot the number of the one that went, as
-/// `Vec::swap_remove` does for the entries beside it.
+/// An indexed heap of four branches, so that a deadline moves over few levels. Each slot knows where
+/// it stands, so a deadline is moved or taken out exactly, without leftovers that a later clean-up
+/// has to see through. Slots are dense: [`swap_remove`](Self::swap_remove) gives the last slot the
+/// number of the one that went, as `Vec::swap_remove` does for the entries beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     heap: Vec<Timed>,

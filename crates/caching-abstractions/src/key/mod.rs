@@ -220,6 +220,29 @@ mod tests {
         assert!(CacheKey::new("é".repeat(512)).is_ok());
     }
 
+    /// K1 as it is written: every character by itself.
+    fn is_a_key(text: &str) -> bool {
+        let allowed = |c: char| !c.is_whitespace() && !c.is_control();
+        (1..=512).contains(&text.chars().count()) && text.chars().all(allowed)
+    }
+
+    #[test]
+    fn k1_every_character_is_judged_by_itself_at_every_place() {
+        for character in '\0'..=char::MAX {
+            let text = format!("a{character}");
+            assert_eq!(CacheKey::new(&*text).is_ok(), is_a_key(&text), "{text:?}");
+        }
+        let telling = "\0\t\n \u{1f}!~\u{7f}\u{80}\u{85}\u{9f}\u{a0}\u{a1}\u{1680}\u{200b}\u{2028}\u{3000}\u{feff}";
+        for length in (0..70).chain(505..=513) {
+            for at in 0..=length {
+                for character in telling.chars() {
+                    let text = format!("{}{character}{}", "k".repeat(at), "k".repeat(length - at));
+                    assert_eq!(CacheKey::new(&*text).is_ok(), is_a_key(&text), "{text:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn k2_case_and_normalisation_matter() {
         assert_ne!(CacheKey::new("a").unwrap(), CacheKey::new("A").unwrap());

@@ -19,6 +19,7 @@ mod ownership;
 mod recording;
 mod refusals;
 mod repeats;
+mod runtimes;
 mod scopes;
 mod secrets;
 mod shutdown;

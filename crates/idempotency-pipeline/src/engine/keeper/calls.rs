@@ -1,8 +1,10 @@
 //! The running calls, in places that are used again: a call comes and goes without an allocation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use caching_abstractions::CacheKey;
+use tokio::runtime;
 use tokio::time::Instant;
 
 use crate::record::Marker;
@@ -34,6 +36,8 @@ pub(super) struct Call {
     pub(super) key: CacheKey,
     pub(super) marker: Marker,
     pub(super) operation: Option<Arc<str>>,
+    /// The runtime it runs on.
+    pub(super) home: runtime::Id,
     /// When its marker is to be extended.
     pub(super) due: Instant,
     /// When it is given up.
@@ -85,12 +89,17 @@ impl Calls {
         }
     }
 
-    /// The calls that are due at `now`; they are due again at `next`.
-    pub(super) fn take_due(&mut self, now: Instant, next: Instant) -> Vec<Due> {
+    /// The calls that are due at `now`, each after its grace; they are due again at `next`.
+    pub(super) fn take_due(
+        &mut self,
+        now: Instant,
+        next: Instant,
+        grace: impl Fn(&Call) -> Duration,
+    ) -> Vec<Due> {
         let mut taken = Vec::new();
         for (place, numbered) in self.places.iter_mut().enumerate() {
             if let Some(Numbered { number, call }) = numbered
-                && call.due <= now
+                && call.due + grace(call) <= now
             {
                 call.due = next;
                 taken.push(Due {
@@ -114,6 +123,11 @@ impl Calls {
             .map(|(id, _)| id)
             .collect();
         ended.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    /// Whether a call runs on the runtime `home`.
+    pub(super) fn has_any_of(&self, home: runtime::Id) -> bool {
+        self.ids().any(|(_, call)| call.home == home)
     }
 
     fn ids(&self) -> impl Iterator<Item = (Id, &Call)> {
@@ -141,13 +155,21 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::LazyLock;
 
     use super::*;
     use crate::record::{ExecutionToken, IdempotencyRecord};
 
+    /// A name of a runtime that no other has.
+    fn runtime() -> runtime::Id {
+        let runtime = runtime::Builder::new_current_thread().build().unwrap();
+        runtime.handle().id()
+    }
+
     fn call(due: Instant) -> Call {
+        static HOME: LazyLock<runtime::Id> = LazyLock::new(runtime);
         Call {
+            home: *HOME,
             key: CacheKey::new("idem:-:-:a").unwrap(),
             marker: IdempotencyRecord::marker(ExecutionToken::generate()),
             operation: None,
@@ -166,10 +188,35 @@ mod tests {
         let later = now + Duration::from_secs(1);
         calls.set_due(first, later);
         assert!(calls.remove(first).is_none());
-        assert_eq!(calls.take_due(now, later)[0].id, second);
-        assert!(calls.take_due(now, later).is_empty());
+        assert_eq!(calls.take_due(now, later, |_| Duration::ZERO)[0].id, second);
+        assert!(calls.take_due(now, later, |_| Duration::ZERO).is_empty());
         assert!(calls.remove(second).is_some());
         assert!(calls.is_empty());
+    }
+
+    #[test]
+    fn p16_calls_of_other_runtimes_are_taken_later() {
+        let (now, mut calls) = (Instant::now(), Calls::default());
+        let (ours, grace) = (runtime(), Duration::from_secs(2));
+        let theirs = calls.insert(call(now));
+        assert!(!calls.has_any_of(ours));
+        let own = calls.insert(Call {
+            home: ours,
+            ..call(now)
+        });
+        assert!(calls.has_any_of(ours));
+        let mut taken = |at: u64| {
+            let grace = |call: &Call| match call.home == ours {
+                true => Duration::ZERO,
+                false => grace,
+            };
+            let at = now + Duration::from_secs(at);
+            let due = calls.take_due(at, now + Duration::from_secs(3600), grace);
+            due.into_iter().map(|due| due.id).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(1), [own]);
+        assert_eq!(taken(2), [theirs]);
+        assert_eq!(taken(2), []);
     }
 
     #[test]

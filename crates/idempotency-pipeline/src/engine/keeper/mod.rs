@@ -1,29 +1,41 @@
-//! Keeps the markers of running calls alive (P16), on one task for all of them.
+//! Keeps the markers of running calls alive (P16), on one task for all calls of a runtime.
 //!
 //! - One for all, so that a call costs no timer.
 //! - A task of its own, so that a handler which blocks its thread starves no marker as long as the
 //!   runtime has another thread.
-//! - Paced by a thread as well: a runtime whose timers are with the very worker that is blocked
-//!   looks at them again only once somebody from outside wakes another worker.
+//! - One for each runtime, because nobody knows whether another runtime goes on: it may end, have
+//!   all its threads blocked, or wait to be driven again. A task that sees others' calls overdue
+//!   extends them as well.
+//! - Paced by a thread: a runtime whose timers are with the very worker that is blocked looks at
+//!   them again only once somebody from outside wakes another worker. The thread itself extends
+//!   what no task sees to, which helps where the store needs no task to answer.
 
 mod calls;
 mod pace;
+mod service;
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio::time::{Instant, timeout};
+use tokio::runtime::{self, Handle};
+use tokio::time::Instant;
 
 use self::calls::{Call, Calls, Due, Id};
+use self::service::{Service, Services};
 use super::{Engine, Execution};
 
 /// A marker is extended when a third of its time has passed, and while the store does not answer
 /// tried again this often within another third, so that a short outage does not lose it.
 const ATTEMPTS_PER_PERIOD: u32 = 8;
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
+/// So many ticks after it was due, the tasks of other runtimes extend a marker too.
+const TICKS_UNTIL_OVERDUE: u32 = 2;
+/// So many ticks after it was due, the threads extend a marker too.
+const TICKS_UNTIL_NEGLECTED: u32 = 4;
 
 /// The running calls and who keeps their markers.
 #[derive(Default)]
@@ -32,18 +44,7 @@ pub(super) struct Keeper(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     calls: Calls,
-    service: Service,
-}
-
-/// How far the task is; it ends when no call runs.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Service {
-    #[default]
-    None,
-    /// Spawned, and perhaps still waiting for its first turn behind whatever runs here.
-    Starting,
-    /// It sleeps, and both its timer and its pace wake it wherever a thread is free.
-    Running,
+    services: Services,
 }
 
 /// Keeps the marker of one call until it is dropped.
@@ -79,47 +80,87 @@ impl Engine {
 
     /// Begins to keep the marker of `execution`, which the store was asked for at `asked`.
     pub(super) fn keep(self: &Arc<Self>, execution: &Execution, asked: Instant) -> Hold {
+        // Before anything is entered: it panics where there is no runtime.
+        let runtime = Handle::current();
+        let home = runtime.id();
         let call = Call {
             key: execution.key.clone(),
             marker: execution.marker,
             operation: execution.operation.clone(),
+            home,
             due: asked + self.period(),
             end: asked + self.settings.max_execution,
         };
         let mut kept = self.keeper.0.lock();
         let id = kept.calls.insert(call);
-        let service = kept.service;
-        if service == Service::None {
-            kept.service = Service::Starting;
+        let service = kept.services.of(home);
+        if service.is_none() {
+            kept.services.set(home, Service::Starting);
         }
         drop(kept);
-        if service == Service::None {
+        if service.is_none() {
             // After the lock: a runtime that goes down drops the task right here, which says so.
-            tokio::spawn(serve(Served(Arc::downgrade(self)), self.tick()));
+            service::start(self, &runtime, self.tick());
         }
         Hold {
             engine: Arc::clone(self),
             id,
-            is_served: service == Service::Running,
+            is_served: service == Some(Service::Running),
         }
     }
 
-    /// The calls whose markers are due at `now`; those that have run too long are let go. None if no
-    /// call runs: then nobody is served any more.
-    fn due(&self, now: Instant) -> Option<Vec<Due>> {
+    /// The calls whose markers are due at `now`, others' only once they are overdue. None if no
+    /// call runs: then the runtime `home` is not served any more.
+    fn due(&self, now: Instant, home: runtime::Id) -> Option<Vec<Due>> {
+        self.let_go(now);
+        let others = self.tick() * TICKS_UNTIL_OVERDUE;
         let mut kept = self.keeper.0.lock();
-        for call in kept.calls.take_ended(now) {
+        if kept.calls.is_empty() {
+            kept.services.remove(home);
+            return None;
+        }
+        // Measured from before the request, so that a slow store makes us early, not late.
+        let next = now + self.period();
+        Some(kept.calls.take_due(now, next, |call| match call.home {
+            theirs if theirs == home => Duration::ZERO,
+            _ => others,
+        }))
+    }
+
+    /// Lets those calls go that have run too long at `now`.
+    fn let_go(&self, now: Instant) {
+        let ended = self.keeper.0.lock().calls.take_ended(now);
+        for call in ended {
             tracing::warn!(
                 operation = call.operation.as_deref(),
                 "a call runs longer than MaxExecutionSeconds; its marker is left to run out"
             );
         }
-        if kept.calls.is_empty() {
-            kept.service = Service::None;
-            return None;
+    }
+
+    /// Extends what no task sees to, from a thread that is not of `runtime`: as far as one poll
+    /// goes right here, and the rest there. Gives whether calls of `runtime` go on without a task
+    /// that sees to them.
+    fn extend_neglected(self: &Arc<Self>, runtime: &Handle) -> bool {
+        // For its clock, and because a store may look for its runtime.
+        let _entered = runtime.enter();
+        let now = Instant::now();
+        self.let_go(now);
+        let grace = self.tick() * TICKS_UNTIL_NEGLECTED;
+        let mut kept = self.keeper.0.lock();
+        let neglected = kept.calls.take_due(now, now + self.period(), |_| grace);
+        let home = runtime.id();
+        let goes_on = kept.services.of(home).is_none() && kept.calls.has_any_of(home);
+        drop(kept);
+        for call in neglected {
+            let engine = Arc::clone(self);
+            let extending = async move { engine.extend(call).await };
+            let mut extending = AssertUnwindSafe(extending).catch_unwind().boxed();
+            if (&mut extending).now_or_never().is_none() {
+                runtime.spawn(extending);
+            }
         }
-        // Measured from before the request, so that a slow store makes us early, not late.
-        Some(kept.calls.take_due(now, now + self.period()))
+        goes_on
     }
 
     async fn extend(&self, due: Due) {
@@ -147,47 +188,6 @@ impl Engine {
                 let next = asked + self.tick();
                 self.keeper.0.lock().calls.set_due(due.id, next);
             }
-        }
-    }
-}
-
-/// Says so when the task ends, also when its runtime ends before the engine does.
-struct Served(Weak<Engine>);
-
-impl Served {
-    fn set(&self, service: Service) {
-        if let Some(engine) = self.0.upgrade() {
-            engine.keeper.0.lock().service = service;
-        }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.set(Service::None);
-    }
-}
-
-async fn serve(mut served: Served, tick: Duration) {
-    let beat = Arc::new(Notify::new());
-    if pace::start(&beat, tick) {
-        served.set(Service::Running);
-    }
-    loop {
-        // Whichever comes first; a tick too many does no harm.
-        let _beat_or_not = timeout(tick, beat.notified()).await;
-        let Some(engine) = served.0.upgrade() else {
-            return;
-        };
-        let Some(due) = engine.due(Instant::now()) else {
-            // Said under the lock already; by now another task may serve.
-            served.0 = Weak::new();
-            return;
-        };
-        for call in due {
-            let engine = Arc::clone(&engine);
-            // Each on its own, so that a store that does not answer for one holds up no other.
-            tokio::spawn(async move { engine.extend(call).await });
         }
     }
 }
