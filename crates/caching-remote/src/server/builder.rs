@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,9 +102,10 @@ impl StoreServerBuilder {
     /// Checks the settings.
     ///
     /// # Errors
-    /// If a certificate or key cannot be used, or a limit is zero.
+    /// If a token was given twice, a certificate or key cannot be used, or a limit is zero.
     pub fn build(self) -> Result<StoreServer, ServerError> {
         self.limits.check()?;
+        check_tokens(&self.tokens)?;
         let tls = self.tls.as_ref().map(TlsSettings::configuration);
         let shared = Arc::new(Shared::new(self.limits));
         let gate = Arc::new(Gate::new(self.store, self.tokens, shared));
@@ -239,6 +241,17 @@ impl StoreServer {
         };
         Err(ServerError::Exposed { address, missing })
     }
+}
+
+/// Refuses a token that would open two things: nobody could tell which.
+fn check_tokens(tokens: &[AccessToken]) -> Result<(), ServerError> {
+    let mut known = HashSet::new();
+    if tokens.iter().all(|token| known.insert(token.digest())) {
+        return Ok(());
+    }
+    Err(ServerError::token(
+        "one of them was given twice; bind each to one prefix, or to none",
+    ))
 }
 
 impl fmt::Debug for StoreServer {

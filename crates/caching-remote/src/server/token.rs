@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
@@ -63,8 +64,9 @@ impl AccessToken {
     /// begin with `#` count for nothing.
     ///
     /// # Errors
-    /// If the file cannot be read, has no token, or a line of it is neither form. The error names
-    /// the line and never what stands in it.
+    /// If the file cannot be read, has no token, or a line of it is neither form or repeats the
+    /// token of another line, which could only open two things by accident. The error names the
+    /// line and never what stands in it.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Vec<Self>, ServerError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)
@@ -75,6 +77,7 @@ impl AccessToken {
 
     fn parse(text: &str) -> Result<Vec<Self>, String> {
         let mut tokens = Vec::new();
+        let mut first_lines = HashMap::new();
         for (position, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -89,6 +92,11 @@ impl AccessToken {
             }
             if words.next().is_some() {
                 return Err(wrong(&"a line is `token` or `token prefix`"));
+            }
+            if let Some(first) = first_lines.insert(token.digest, position + 1) {
+                return Err(wrong(&format_args!(
+                    "it has the token of line {first}; give each line a token of its own"
+                )));
             }
             tokens.push(token);
         }
@@ -130,6 +138,14 @@ mod tests {
     }
 
     #[test]
+    fn k4_a_file_of_another_system_has_the_same_tokens() {
+        let tokens = AccessToken::parse("# ours\r\nfirst\r\nsecond shop\r\n").unwrap();
+        let digests: Vec<_> = tokens.iter().map(AccessToken::digest).collect();
+        assert_eq!(digests, [&digest(b"first"), &digest(b"second")]);
+        assert_eq!(tokens[1].prefix().map(KeyPrefix::as_str), Some("shop"));
+    }
+
+    #[test]
     fn x3_a_wrong_line_is_named_and_not_shown() {
         for (text, says) in [
             ("", "no token"),
@@ -137,6 +153,13 @@ mod tests {
             ("good\nSECRET a:b", "line 2"),
             ("SECRET shop more", "line 1"),
             ("SECRÉT", "line 1"),
+            (
+                "SECRET shop\n\nSECRET",
+                "line 3: it has the token of line 1",
+            ),
+            ("SECRET\nSECRET blog", "line 2: it has the token of line 1"),
+            ("SECRET shop\nSECRET shop", "line 2"),
+            ("\u{feff}SECRET", "line 1"),
         ] {
             let reason = AccessToken::parse(text).unwrap_err();
             assert!(reason.contains(says), "{reason}");
