@@ -5,14 +5,20 @@
     reason = "the whole file is test code: a failed expectation is a failed test"
 )]
 
+#[path = "support/gated.rs"]
+mod gated;
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use caching_abstractions::{CacheStore, LeaseToken, TimeToLive, milliseconds, seconds};
+use bytes::Bytes;
+use caching_abstractions::{
+    CacheItem, CacheStore, LeaseToken, TimeToLive, milliseconds, minutes, seconds,
+};
 use caching_remote::{RemoteStore, Transport};
 use futures_util::{FutureExt, StreamExt};
+use gated::Gated;
 use redis_support::{Fault, Proxy};
 use support::{Server, is_unavailable, key, long, long_life, recovery, reference, settings};
 use tokio::time::{Instant, sleep, timeout};
@@ -277,6 +283,69 @@ async fn s5_a_thousand_calls_of_a_millisecond_leave_nothing_behind() {
             let leased = store.try_lease(&k, &token, short).await.unwrap();
             assert!(leased.is_some(), "{k} is held by nobody");
         }
+    }
+}
+
+/// The server goes away between two messages of one batch: the second was certainly not executed,
+/// and yet the batch has changed something.
+#[tokio::test(flavor = "multi_thread")]
+async fn s4_a_batch_that_was_written_in_part_does_not_say_that_nothing_changed() {
+    for transport in BOTH {
+        let inside = reference();
+        let (gated, gate) = Gated::new(Arc::clone(&inside));
+        let server = Server::start(gated, |builder| builder).await;
+        let mut settings = settings(server.port);
+        settings.remote.operation_timeout = milliseconds(1000);
+        let store = RemoteStore::connect_over(&settings, transport)
+            .await
+            .unwrap();
+        let item = |number| CacheItem::new(key(&format!("key{number}")), Bytes::from("v"), long());
+        let items: Vec<CacheItem> = (0..1500).map(item).collect();
+        let writing = tokio::spawn(async move { store.set_many(&items).await });
+        gate.reaches(1, 0).await;
+        let shutting_down = tokio::spawn(server.shut_down());
+        sleep(milliseconds(100)).await;
+        gate.open(1);
+        let error = timeout(minutes(1), writing)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap_err();
+        let first = inside.get(&key("key0")).await.unwrap();
+        assert_eq!(first, Some("v".into()), "the first message was executed");
+        assert!(error.may_have_been_applied(), "{error}");
+        assert_eq!(gate.counts(), (1, 1));
+        shutting_down.await.unwrap();
+    }
+}
+
+/// Giving up is no offence: whoever else uses the connection goes on with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_given_up_in_a_burst_do_not_break_the_connection() {
+    for transport in BOTH {
+        let Scene { proxy, store, .. } = &behind_proxy(transport).await;
+        let connections = proxy.accepted();
+        proxy.set(Fault::Delay(milliseconds(1)));
+        for _ in 0..5 {
+            let calls = (0..400).map(|number| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let k = key(&format!("k{number}"));
+                    let read = timeout(milliseconds(1), store.get(&k)).await.is_err();
+                    let watch = timeout(milliseconds(1), store.watch(&k)).await.is_err();
+                    u32::from(read) + u32::from(watch)
+                })
+            });
+            let calls: Vec<_> = calls.collect();
+            let mut given_up = 0;
+            for call in calls {
+                given_up += call.await.unwrap();
+            }
+            assert!(given_up > 0, "everybody was in time");
+        }
+        proxy.set(Fault::None);
+        store.ping().await.unwrap();
+        assert_eq!(proxy.accepted(), connections, "the connection stands");
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use caching_abstractions::{CacheItem, CacheKey};
 
 use crate::client::calls::Calls;
-use crate::client::error::Attempt;
+use crate::client::error::{Attempt, Fault};
 use crate::client::reply;
 use crate::client::request::{Kind, Request, item_len, key_in_batch_len};
 use crate::client::stream::is_too_long;
@@ -34,8 +34,12 @@ pub(crate) async fn get_many(calls: &Calls, keys: &[CacheKey]) -> Attempt<Vec<Op
 
 /// Writes every item, in their order.
 pub(crate) async fn set_many(calls: &Calls, items: &[CacheItem]) -> Attempt<()> {
+    let mut has_written = false;
     for some in split(items, calls.room(), item_len) {
-        reply::done(calls.call(&Request::set_many(some)).await?)?;
+        let answer = calls.call(&Request::set_many(some)).await;
+        let written = answer.and_then(reply::done);
+        written.map_err(|fault| told(fault, has_written))?;
+        has_written = true;
     }
     Ok(())
 }
@@ -44,12 +48,20 @@ pub(crate) async fn set_many(calls: &Calls, items: &[CacheItem]) -> Attempt<()> 
 pub(crate) async fn remove_many(calls: &Calls, keys: &[CacheKey]) -> Attempt<Vec<bool>> {
     let mut removed = Vec::with_capacity(keys.len());
     for some in split(keys, calls.room(), key_in_batch_len) {
-        let answer = calls
-            .call(&Request::on_many(Kind::RemoveMany, some))
-            .await?;
-        removed.extend(reply::flags(answer, some.len())?);
+        let answer = calls.call(&Request::on_many(Kind::RemoveMany, some)).await;
+        let flags = answer.and_then(|answer| reply::flags(answer, some.len()));
+        removed.extend(flags.map_err(|fault| told(fault, !removed.is_empty()))?);
     }
     Ok(removed)
+}
+
+/// What a failed piece means for the whole batch.
+fn told(fault: Fault, has_changed: bool) -> Fault {
+    if has_changed {
+        fault.after_other_parts()
+    } else {
+        fault
+    }
 }
 
 /// Cuts a batch so that each piece fits into a message, if its first part alone does.

@@ -68,6 +68,9 @@ const WINDOWS: (u32, u32) = (4 << 20, 16 << 20);
 /// What is handed to the connection before the network takes it.
 const SEND_BUFFER: usize = 256 * 1024;
 const FRAME: u32 = 256 * 1024;
+/// How many calls that were given up are remembered for a second, so that their late answers are
+/// known for what they are.
+const REMEMBERED: usize = 1024;
 
 /// What the messages around a request take.
 pub(crate) const AROUND: usize = 64;
@@ -110,6 +113,9 @@ impl Connection {
         let stream = TcpStream::connect((host.as_str(), *port)).await;
         let stream = stream.map_err(broke)?;
         stream.set_nodelay(true).map_err(broke)?;
+        // What the operating system still holds when the connection is given up is not to arrive
+        // when the network is back: its callers have been told that there was no answer (S5).
+        stream.set_zero_linger().map_err(broke)?;
         let Some(tls) = &settings.tls else {
             return Self::handshake(stream, settings, transport, is_quiet).await;
         };
@@ -140,6 +146,9 @@ impl Connection {
             .max_frame_size(FRAME)
             .max_send_buffer_size(SEND_BUFFER)
             .enable_push(false)
+            .max_concurrent_reset_streams(REMEMBERED)
+            // Late answers beyond those are no reason to end the connection of everybody.
+            .max_local_error_reset_streams(None)
             .handshake(stream);
         let (mut sender, io) = handshake.await.map_err(broke)?;
         let session = match transport {
@@ -231,7 +240,11 @@ impl Connection {
         }
         let now = Instant::now();
         match self.transport {
-            Transport::Session => self.shared.session.call(request, now, deadline)?.await,
+            Transport::Session => {
+                let answer = self.shared.session.call(request, now, deadline)?.await?;
+                let fits = reply::fits(request.kind, &answer);
+                fits.then_some(answer).ok_or_else(reply::unexpected)
+            }
             Transport::Unary => self.call_alone(request, now, deadline).await,
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caching_abstractions::CachingError;
+use caching_abstractions::{CachingError, ErrorCode};
 use h2::Reason;
 use tonic::{Code, Status};
 
@@ -106,6 +106,18 @@ impl Fault {
         }
     }
 
+    /// What a failed part of a batch says where other parts were executed before it: that this one
+    /// certainly was not does not hold for the batch (S4).
+    pub(crate) fn after_other_parts(self) -> Self {
+        match self {
+            Self::NotSent(cause) | Self::Unknown(cause) => Self::Unknown(cause),
+            Self::Refused(error) if error.code() == ErrorCode::StoreUnavailable => {
+                Self::Unknown(Cause::new(error.to_string()))
+            }
+            refused @ Self::Refused(_) => refused,
+        }
+    }
+
     /// The error that callers get.
     pub(crate) fn at(self, operation: &'static str) -> CachingError {
         let error = match self {
@@ -126,8 +138,6 @@ impl Fault {
 
 #[cfg(test)]
 mod tests {
-    use caching_abstractions::ErrorCode;
-
     use super::*;
 
     #[test]
@@ -162,6 +172,21 @@ mod tests {
             let error = fault.after_a_lost_answer().at("try_lease");
             assert!(error.may_have_been_applied(), "{error}");
         }
+    }
+
+    #[test]
+    fn s4_after_other_parts_of_a_batch_no_outage_says_that_nothing_changed() {
+        for fault in [
+            Fault::NotSent(Cause::new("connection refused")),
+            Fault::Refused(CachingError::unavailable("away").certainly_not_sent()),
+            Fault::not_answered(Duration::from_secs(2)),
+        ] {
+            let error = fault.after_other_parts().at("set_many");
+            assert!(error.may_have_been_applied(), "{error}");
+        }
+        let full = Fault::Refused(CachingError::store_full("full"));
+        let error = full.after_other_parts().at("set_many");
+        assert_eq!(error.code(), ErrorCode::StoreFull);
     }
 
     #[test]

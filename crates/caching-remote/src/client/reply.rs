@@ -71,6 +71,33 @@ pub(crate) fn next(message: &mut Bytes) -> Result<Option<(u64, Answer)>, Garbled
     Ok(None)
 }
 
+/// Whether an answer is one to an operation of `kind`. A failure is one to any.
+///
+/// What a server mixes up must not be taken for a success: the release of one lock is not the
+/// lease of another.
+pub(crate) fn fits(kind: Kind, answer: &Answer) -> bool {
+    match answer {
+        Answer::Failure(_) => true,
+        Answer::Get(_) => kind == Kind::Get,
+        Answer::GetMany(_) => kind == Kind::GetMany,
+        Answer::Set(_) => kind == Kind::Set,
+        Answer::SetMany(_) => kind == Kind::SetMany,
+        Answer::TryAdd(_) => kind == Kind::TryAdd,
+        Answer::GetOrAdd(_) => kind == Kind::GetOrAdd,
+        Answer::TryReplace(_) => kind == Kind::TryReplace,
+        Answer::TryRemove(_) => kind == Kind::TryRemove,
+        Answer::TryExtend(_) => kind == Kind::TryExtend,
+        Answer::TryLease(_) => kind == Kind::TryLease,
+        Answer::TryRelay(_) => kind == Kind::TryRelay,
+        Answer::Release(_) => kind == Kind::Release,
+        Answer::Remove(_) => kind == Kind::Remove,
+        Answer::RemoveMany(_) => kind == Kind::RemoveMany,
+        Answer::Increment(_) => kind == Kind::Increment,
+        Answer::TimeToLive(_) => kind == Kind::TimeToLive,
+        Answer::Ping(_) => kind == Kind::Ping,
+    }
+}
+
 /// An answer that does not fit its question.
 pub(crate) fn unexpected() -> Fault {
     Fault::Unknown(Cause::new("its answer is not one to this operation"))
@@ -213,6 +240,19 @@ mod tests {
             entries: Vec::new(),
         });
         assert!(matches!(values(many, 1), Err(Fault::Unknown(_))));
+    }
+
+    #[test]
+    fn an_answer_of_the_same_shape_to_another_question_does_not_fit() {
+        let released = Answer::Release(proto::ReleaseResponse { released: true });
+        assert!(fits(Kind::Release, &released));
+        for kind in [Kind::TryAdd, Kind::TryExtend, Kind::Remove, Kind::TryLease] {
+            assert!(!fits(kind, &released), "{kind:?}");
+        }
+        let relayed = Answer::TryRelay(proto::TryRelayResponse { fencing: Some(7) });
+        assert!(!fits(Kind::TryLease, &relayed));
+        let failure = Answer::Failure(proto::Failure::default());
+        assert!(fits(Kind::TryLease, &failure));
     }
 
     #[test]

@@ -148,12 +148,16 @@ impl Serving {
     }
 
     fn http(&self) -> http2::Builder<TokioExecutor> {
+        // Callers with short time limits give up in bursts. That is no attack, and to end their
+        // connection would take the answers of everybody else on it with them.
+        let given_up = usize::try_from(self.limits.max_concurrent_streams).unwrap_or(usize::MAX);
         let mut http = http2::Builder::new(TokioExecutor::new());
         http.timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
             .max_concurrent_streams(self.limits.max_concurrent_streams)
+            .max_pending_accept_reset_streams(given_up)
             .max_header_list_size(self.limits.max_header_bytes)
             .keep_alive_interval(self.limits.keep_alive_interval)
             .keep_alive_timeout(self.limits.keep_alive_timeout)
