@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 use super::Execution;
 use super::claim::Ownership;
-use super::polling::poll_once;
+use super::polling::poll_once_unless_nested;
 use crate::context::{CommitState, InvocationContext};
 use crate::outcome::{Completion, Exception};
 use crate::stage::Next;
@@ -40,7 +40,7 @@ impl Execution {
         };
         let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
         let first = match begins_here {
-            true => poll_once(&mut work).await,
+            true => poll_once_unless_nested(&mut work).await,
             false => Poll::Pending,
         };
         let end = match first {

@@ -51,7 +51,7 @@ fn noting(runs: &Runs, tasks: &Tasks, waits: usize) -> Operation<Create, Order> 
 
 /// A call that goes on until `gate` is opened, so that somebody keeps markers meanwhile; gives the
 /// task once calls run where their callers are.
-async fn keep_busy(fixture: &Fixture, gate: &Gate) -> JoinHandle<()> {
+pub(crate) async fn keep_busy(fixture: &Fixture, gate: &Gate) -> JoinHandle<()> {
     let (other, held) = (fixture.clone(), gated_order(&Runs::default(), gate));
     let busy = tokio::spawn(async move { drop(other.call(&held, "busy").await.unwrap()) });
     gate.reached().await;
@@ -69,7 +69,7 @@ async fn keep_busy(fixture: &Fixture, gate: &Gate) -> JoinHandle<()> {
 }
 
 /// Runs `test` beside so many workers: on a thread that none of them needs, and as no task.
-fn on_workers(workers: usize, test: impl Future<Output = ()>) {
+pub(crate) fn on_workers(workers: usize, test: impl Future<Output = ()>) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_time()

@@ -14,6 +14,7 @@ mod first_poll;
 mod interleavings;
 mod limits;
 mod long_running;
+mod nested;
 mod outages;
 mod ownership;
 mod recording;
