@@ -21,7 +21,7 @@ use crate::client::{ConnectionSettings, Purpose, client, fault, not_sent};
 use crate::error::{Attempt, Cause, Fault};
 use crate::outbox::{Outbox, connection_broke};
 use crate::reply::Reply;
-use crate::request::{NamedScript, OnTheWire, Request, command};
+use crate::request::{ForClient, NamedScript, OnTheWire, Request, command};
 use crate::script::{Dialect, Script};
 use crate::server::ServerInfo;
 use crate::url::Address;
@@ -55,7 +55,7 @@ impl Life {
 pub(crate) struct Connection {
     client: Client,
     life: Arc<Life>,
-    outbox: Arc<Outbox>,
+    outbox: Arc<Outbox<ForClient>>,
     /// The task that empties the outbox.
     sender: AbortHandle,
     hashes: Vec<Value>,
@@ -214,12 +214,11 @@ impl Connection {
     }
 
     async fn run(&self, command: OnTheWire) -> Attempt<Reply> {
-        let can_share = command.can_share();
-        let call = self.outbox.begin(command.call(self.client.clone()));
-        if can_share && !call.is_alone() {
-            call.together().await
-        } else {
+        let call = self.outbox.begin(ForClient(self.client.clone(), command));
+        if call.is_alone() {
             call.at_once().await
+        } else {
+            call.together().await
         }
     }
 

@@ -6,41 +6,44 @@
 //! together go to the client at once. No time passes in this: where nothing else is ready to run,
 //! a command goes on at once.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio_util::sync::ReusableBoxFuture;
 
 use crate::client::BUFFER;
 use crate::connection::Life;
 use crate::error::{Attempt, Cause, Fault};
 use crate::reply::Reply;
 
-/// A command for the client. Its first poll gives it to the client, the others wait for the answer.
-type Flight = ReusableBoxFuture<'static, Attempt<Reply>>;
+/// A command and the client that executes it.
+pub(crate) trait Order: Send + 'static {
+    /// Gives the command to the client, at the first poll, and waits for the answer.
+    fn execute(self) -> impl Future<Output = Attempt<Reply>> + Send;
+}
 
 /// The commands on their way through one connection.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct Outbox<O> {
     life: Arc<Life>,
-    waiting: Mutex<Vec<Arc<Parcel>>>,
+    waiting: Mutex<Vec<Arc<Parcel<O>>>>,
     /// Something waits.
     filled: Notify,
     /// How many calls have begun and are not over.
     under_way: AtomicUsize,
-    /// The client's futures are large: their memory is used again.
-    spare: Mutex<Vec<Flight>>,
+    spare: Mutex<Vec<Flight<O>>>,
 }
 
 /// How many futures are kept for later.
 const SPARE: usize = 128;
 
-impl Outbox {
+impl<O: Order> Outbox<O> {
     pub(crate) fn new(life: Arc<Life>) -> Self {
         Self {
             life,
@@ -52,18 +55,10 @@ impl Outbox {
     }
 
     /// Begins a call, and sends nothing yet.
-    pub(crate) fn begin(
-        &self,
-        call: impl Future<Output = Attempt<Reply>> + Send + 'static,
-    ) -> Call<'_> {
+    pub(crate) fn begin(&self, order: O) -> Call<'_, O> {
         let spare = self.spare.lock().pop();
-        let flight = match spare {
-            Some(mut flight) => {
-                flight.set(call);
-                flight
-            }
-            None => ReusableBoxFuture::new(call),
-        };
+        let flight = spare.unwrap_or_else(Flight::new);
+        *flight.desk.lock() = Desk::Order(order);
         Call {
             outbox: self,
             is_alone: self.under_way.fetch_add(1, Ordering::Relaxed) == 0,
@@ -71,7 +66,7 @@ impl Outbox {
         }
     }
 
-    fn keep(&self, flight: Flight) {
+    fn keep(&self, flight: Flight<O>) {
         let mut spare = self.spare.lock();
         if spare.len() < SPARE {
             spare.push(flight);
@@ -96,6 +91,70 @@ impl Outbox {
     }
 }
 
+/// A future that executes one order after another. The client's futures are large: this way their
+/// memory is used again, and they are made where they stay.
+struct Flight<O> {
+    desk: Arc<Mutex<Desk<O>>>,
+    /// It never ends.
+    worker: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+/// What lies between a flight's worker and whoever polls it.
+enum Desk<O> {
+    Empty,
+    Order(O),
+    Answer(Attempt<Reply>),
+}
+
+impl<O: Order> Flight<O> {
+    fn new() -> Self {
+        let desk = Arc::new(Mutex::new(Desk::Empty));
+        Self {
+            worker: Box::pin(work(Arc::clone(&desk))),
+            desk,
+        }
+    }
+}
+
+impl<O> Flight<O> {
+    /// The first poll after an order gives it to the client, the others wait for the answer.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Attempt<Reply>> {
+        let _ = self.worker.as_mut().poll(context);
+        self.desk.lock().answer().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<O> Desk<O> {
+    fn order(&mut self) -> Option<O> {
+        match mem::replace(self, Self::Empty) {
+            Self::Order(order) => Some(order),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    fn answer(&mut self) -> Option<Attempt<Reply>> {
+        match mem::replace(self, Self::Empty) {
+            Self::Answer(answer) => Some(answer),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+async fn work<O: Order>(desk: Arc<Mutex<Desk<O>>>) {
+    loop {
+        // Whoever brings the next order polls then; nobody has to be woken for it.
+        let order = poll_fn(|_| desk.lock().order().map_or(Poll::Pending, Poll::Ready));
+        let answer = order.await.execute().await;
+        *desk.lock() = Desk::Answer(answer);
+    }
+}
+
 /// Lets every task run that is ready by now.
 ///
 /// A task that wakes itself goes to the end of the run queue.
@@ -115,20 +174,20 @@ async fn behind_the_others() {
 ///
 /// Dropped before it was given to the client, it never is.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
-    outbox: &'a Outbox,
+pub(crate) struct Call<'a, O: Order> {
+    outbox: &'a Outbox<O>,
     is_alone: bool,
     /// None when it is over.
-    stage: Option<Stage>,
+    stage: Option<Stage<O>>,
 }
 
 #[derive(Debug)]
-enum Stage {
-    Own(Flight),
-    Waiting(Arc<Parcel>),
+enum Stage<O> {
+    Own(Flight<O>),
+    Waiting(Arc<Parcel<O>>),
 }
 
-impl Call<'_> {
+impl<O: Order> Call<'_, O> {
     /// Whether it was the only one when it began, so that waiting for others is of no use.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_alone
@@ -206,7 +265,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl<O: Order> Drop for Call<'_, O> {
     fn drop(&mut self) {
         self.outbox.under_way.fetch_sub(1, Ordering::Relaxed);
         if let Some(Stage::Waiting(parcel)) = self.stage.take() {
@@ -216,13 +275,13 @@ impl Drop for Call<'_> {
 }
 
 /// A command that waits, shared by its caller and the task that hands it over.
-struct Parcel(Mutex<Content>);
+struct Parcel<O>(Mutex<Content<O>>);
 
-enum Content {
+enum Content<O> {
     /// Nothing of it has left.
-    Waiting(Flight, Waker),
+    Waiting(Flight<O>, Waker),
     /// The client has it, and wakes whoever it was given for.
-    HandedOver(Flight),
+    HandedOver(Flight<O>),
     /// Nobody has to wait any longer.
     Over(Attempt<Reply>),
     /// Its caller has taken it, or has gone away.
@@ -230,14 +289,14 @@ enum Content {
 }
 
 /// What a caller finds.
-enum Progress {
+enum Progress<O> {
     Waiting,
-    HandedOver(Flight),
+    HandedOver(Flight<O>),
     Over(Attempt<Reply>),
 }
 
-impl Parcel {
-    fn new(flight: Flight, waker: Waker) -> Arc<Self> {
+impl<O> Parcel<O> {
+    fn new(flight: Flight<O>, waker: Waker) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Content::Waiting(flight, waker))))
     }
 
@@ -247,7 +306,7 @@ impl Parcel {
         drop(content);
     }
 
-    fn look(&self, context: &Context<'_>) -> Progress {
+    fn look(&self, context: &Context<'_>) -> Progress<O> {
         let mut content = self.0.lock();
         match mem::replace(&mut *content, Content::Gone) {
             Content::Waiting(flight, waker) => {
@@ -295,9 +354,15 @@ impl Parcel {
     }
 }
 
-impl std::fmt::Debug for Parcel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<O> fmt::Debug for Parcel<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Parcel")
+    }
+}
+
+impl<O> fmt::Debug for Flight<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Flight")
     }
 }
 
@@ -307,87 +372,4 @@ pub(crate) fn connection_broke() -> Fault {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::pending;
-
-    use tokio::task::yield_now;
-
-    /// An outbox of a connection that stands until the last handle is used.
-    fn outbox() -> (Arc<Outbox>, Arc<Life>) {
-        let life = Life::new(tokio::spawn(pending::<()>()).abort_handle());
-        let outbox = Arc::new(Outbox::new(Arc::clone(&life)));
-        tokio::spawn(Arc::clone(&outbox).run());
-        (outbox, life)
-    }
-
-    type Log = Arc<Mutex<Vec<&'static str>>>;
-
-    /// A command that notes when the client gets it, and is answered soon.
-    async fn command(log: Log) -> Attempt<Reply> {
-        log.lock().push("handed over");
-        yield_now().await;
-        Ok(Reply::Nil)
-    }
-
-    #[tokio::test]
-    async fn what_tasks_send_at_the_same_time_goes_to_the_client_at_once() {
-        let (outbox, _life) = outbox();
-        let log = Log::default();
-        let tasks: Vec<_> = (0..3)
-            .map(|_| {
-                let (outbox, log) = (Arc::clone(&outbox), Arc::clone(&log));
-                tokio::spawn(async move {
-                    log.lock().push("asked");
-                    outbox.begin(command(Arc::clone(&log))).together().await
-                })
-            })
-            .collect();
-        for task in tasks {
-            assert_eq!(task.await.unwrap().unwrap(), Reply::Nil);
-        }
-        let (asked, handed_over) = (["asked"; 3], ["handed over"; 3]);
-        assert_eq!(*log.lock(), [asked, handed_over].concat());
-    }
-
-    #[tokio::test]
-    async fn s5_what_is_dropped_before_it_was_handed_over_never_is() {
-        let (outbox, _life) = outbox();
-        let log = Log::default();
-        let mut dropped = Box::pin(outbox.begin(command(Arc::clone(&log))).together());
-        assert!(futures_util::poll!(&mut dropped).is_pending());
-        drop(dropped);
-        let after = outbox.begin(command(Arc::clone(&log))).together().await;
-        assert_eq!(after.unwrap(), Reply::Nil);
-        assert_eq!(*log.lock(), ["handed over"], "only the second one");
-        assert!(
-            outbox.begin(pending()).is_alone(),
-            "the first one counts no longer"
-        );
-    }
-
-    #[tokio::test]
-    async fn s4_what_waits_when_the_connection_ends_was_certainly_not_sent() {
-        let (outbox, life) = outbox();
-        let log = Log::default();
-        let mut call = Box::pin(outbox.begin(command(Arc::clone(&log))).together());
-        assert!(futures_util::poll!(&mut call).is_pending());
-        life.end();
-        assert!(matches!(call.await, Err(Fault::NotSent(_))));
-        assert!(log.lock().is_empty());
-    }
-
-    #[tokio::test]
-    async fn s3_nobody_waits_for_a_client_that_lost_its_connection() {
-        let (outbox, life) = outbox();
-        // It breaks while the client is given the command, which therefore never answers.
-        let breaks = |life: Arc<Life>| async move {
-            life.end();
-            pending().await
-        };
-        let call = outbox.begin(breaks(Arc::clone(&life))).together();
-        assert!(matches!(call.await, Err(Fault::Unknown(_))));
-        let call = outbox.begin(pending()).at_once();
-        assert!(matches!(call.await, Err(Fault::Unknown(_))));
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ use fred::types::{ClusterHash, CustomCommand, Expiration, SetOptions, Value};
 
 use crate::client::fault;
 use crate::error::Attempt;
+use crate::outbox::Order;
 use crate::reply::Reply;
 use crate::script::Script;
 
@@ -171,7 +172,8 @@ fn millis(milliseconds: u64) -> Value {
     Value::Integer(i64::try_from(milliseconds).unwrap_or(i64::MAX))
 }
 
-/// A command as the client takes it. Those that it knows by name can share a write with others.
+/// A command as the client takes it. Those that it knows by name can share a write with others; it
+/// writes each of the others by itself, and those still share the way to its task.
 #[derive(Debug)]
 pub(crate) enum OnTheWire {
     Get(Bytes),
@@ -211,7 +213,7 @@ impl OnTheWire {
     }
 
     /// Gives it to `client`, at the first poll, and waits for the answer.
-    pub(crate) async fn call(self, client: Client) -> Attempt<Reply> {
+    async fn call(self, client: Client) -> Attempt<Reply> {
         let answer: Result<Value, _> = match self {
             Self::Get(key) => client.get(key).await,
             Self::Set {
@@ -235,10 +237,15 @@ impl OnTheWire {
         };
         Reply::from_value(answer.map_err(|error| fault(&error))?)
     }
+}
 
-    /// Whether the client writes it together with what comes next.
-    pub(crate) fn can_share(&self) -> bool {
-        matches!(self, Self::Get(_) | Self::Set { .. })
+/// A command and who executes it.
+#[derive(Debug)]
+pub(crate) struct ForClient(pub(crate) Client, pub(crate) OnTheWire);
+
+impl Order for ForClient {
+    fn execute(self) -> impl Future<Output = Attempt<Reply>> + Send {
+        self.1.call(self.0)
     }
 }
 
