@@ -9,7 +9,7 @@ use caching_abstractions::{TimeToLive, milliseconds, seconds};
 use futures_util::FutureExt;
 use idempotency_pipeline::{Operation, was_replayed};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::support::{
     Create, Fixture, Gate, IN_PROGRESS, INTERNAL, Op, Order, Runs, create_order, gated_order,
@@ -17,9 +17,9 @@ use crate::support::{
 };
 
 /// How long a marker lives by itself, and how often it is looked at.
-const LIFE: Duration = milliseconds(600);
+const LIFE: Duration = milliseconds(1500);
 const LOOKS: usize = 10;
-const BETWEEN: Duration = milliseconds(200);
+const BETWEEN: Duration = milliseconds(300);
 
 fn fixture() -> Fixture {
     Fixture::configured(|settings| {
@@ -48,7 +48,9 @@ async fn outlives_its_marker(fixture: &Fixture, gate: &Gate) {
     gate.reached().await;
     for _ in 0..LOOKS {
         sleep(BETWEEN).await;
-        assert_eq!(fixture.refusal(&gated, "long").await, IN_PROGRESS);
+        // A second execution would wait at the gate.
+        let refused = timeout(seconds(30), fixture.refusal(&gated, "long")).await;
+        assert_eq!(refused.unwrap(), IN_PROGRESS);
     }
     gate.open();
     let order = first.await.unwrap();
