@@ -3,12 +3,13 @@
 use clap::{Args, Parser, Subcommand};
 use xihan_caching::TimeToLive;
 
-use crate::commands::{add, completions, get, keys, lock, man, ping, remove, set, ttl};
+use crate::commands::{add, completions, get, keys, lock, man, ping, remove, serve, set, ttl};
 use crate::duration;
 
-/// Read and write a shared cache, and run a command on one machine only.
+/// Read and write a shared cache, run a command on one machine only, and serve a store.
 ///
-/// Every command but `completions` and `man` needs a store, named by --store or XIHAN_CACHE_STORE.
+/// Every command but `serve`, `completions` and `man` needs a store, named by --store or
+/// XIHAN_CACHE_STORE.
 #[derive(Debug, Parser)]
 #[command(
     name = "xihan-cache",
@@ -46,8 +47,8 @@ pub(crate) struct StoreOptions {
     /// - `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, rediss:// for TLS; redis-cluster:// and
     ///   redis-sentinel:// with their own forms; valkey for redis likewise
     ///
-    /// - grpc://HOST:PORT or grpcs://HOST:PORT (the same as http:// and https://): a server of the
-    ///   protocol xihan.caching.v1
+    /// - grpc://HOST:PORT or grpcs://HOST:PORT (the same as http:// and https://): what `xihan-cache
+    ///   serve` serves
     ///
     /// - memory: an empty store inside this process, to try commands out
     ///
@@ -104,6 +105,7 @@ pub(crate) enum Command {
     Keys(keys::Keys),
     Ping(ping::Ping),
     Lock(lock::Lock),
+    Serve(serve::Serve),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -115,6 +117,7 @@ Examples:
   xihan-cache get greeting
   xihan-cache keys report: --json
   xihan-cache lock invoices:send --ttl 4m --keep-alive -- /usr/local/bin/send-invoices
+  xihan-cache serve --listen 127.0.0.1:50051
 
 Exit status:
     0  done

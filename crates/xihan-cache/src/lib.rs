@@ -1,4 +1,5 @@
-//! The command-line tool `xihan-cache`: values of a store, and commands run under a lock.
+//! The command-line tool `xihan-cache`: values of a store, commands run under a
+//! lock, and the server.
 //!
 //! What it does and promises is in `docs/cli.md`; `xihan-cache help COMMAND` says how to call it.
 
@@ -11,6 +12,7 @@ mod failure;
 mod lock;
 mod open;
 mod run;
+mod serve;
 mod status;
 
 pub use run::main;

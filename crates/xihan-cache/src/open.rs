@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use xihan_caching::{
-    AssemblyProblem, CacheStore, CachingProvider, CachingSettings, Configuration, InMemoryProvider,
-    RedisProvider,
+    AssemblyProblem, CacheStore, CachingError, CachingProvider, CachingSettings, Configuration,
+    InMemoryProvider, RedisProvider, RemoteProvider,
 };
 
 use crate::cli::StoreOptions;
@@ -12,6 +12,8 @@ use crate::failure::Failure;
 
 /// The environment variable that holds the token of a remote store.
 const TOKEN_VARIABLE: &str = "XIHAN_CACHE_TOKEN";
+/// The store inside this process.
+const MEMORY: &str = "memory";
 
 /// What a store's URL leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +48,24 @@ impl Named {
             // What the environment says is a default; whoever names a file means it.
             (Some(file), _) => read_url(file)?,
         };
+        Self::of(url)
+    }
+
+    /// The same, where no store that is named means one inside this process.
+    ///
+    /// # Errors
+    /// One of an unknown kind.
+    pub(crate) fn find_or_memory(options: &StoreOptions) -> Result<Self, Failure> {
+        match (&options.store_file, options.store.as_deref()) {
+            (None, None | Some("")) => Self::of(MEMORY.to_owned()),
+            _ => Self::find(options),
+        }
+    }
+
+    fn of(url: String) -> Result<Self, Failure> {
         let scheme = url.split_once("://").map(|(scheme, _)| scheme);
         let kind = match scheme {
-            None if url == "memory" => Kind::Memory,
+            None if url == MEMORY => Kind::Memory,
             Some("grpc" | "grpcs" | "http" | "https") => Kind::Remote,
             Some(name) if name.contains("redis") || name.contains("valkey") => Kind::Redis,
             // The URL may hold a password: it is not repeated.
@@ -67,10 +84,25 @@ impl Named {
     /// # Errors
     /// Options that are wrong, and what waiting cannot heal, such as a refused login.
     pub(crate) async fn open(self, options: &StoreOptions) -> Result<Arc<dyn CacheStore>, Failure> {
-        let provider = self.provider()?;
+        let (store, _) = self.open_with(options, |_| {}).await?;
+        Ok(store)
+    }
+
+    /// As [`open`](Self::open) with settings that have no option of their own there; gives the
+    /// name of the provider as well.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) async fn open_with(
+        self,
+        options: &StoreOptions,
+        adjust: impl FnOnce(&mut CachingSettings),
+    ) -> Result<(Arc<dyn CacheStore>, &'static str), Failure> {
+        let provider = self.provider();
         let name = provider.manifest().name();
         let configuration = self.configuration(name, options)?;
-        let (settings, mut problems) = CachingSettings::read(&configuration, Some(name));
+        let (mut settings, mut problems) = CachingSettings::read(&configuration, Some(name));
+        adjust(&mut settings);
         if problems.is_empty() {
             problems = provider.check(&settings);
         }
@@ -78,15 +110,16 @@ impl Named {
             let texts: Vec<String> = problems.iter().map(in_our_words).collect();
             return Err(Failure::Usage(texts.join("\n")));
         }
-        Ok(provider.start(&settings).await?)
+        let started = provider.start(&settings).await;
+        Ok((started.map_err(refusal_in_our_words)?, name))
     }
 
     /// The one place where a kind becomes a provider.
-    fn provider(&self) -> Result<Box<dyn CachingProvider>, Failure> {
+    fn provider(&self) -> Box<dyn CachingProvider> {
         match self.kind {
-            Kind::Memory => Ok(Box::new(InMemoryProvider::new())),
-            Kind::Redis => Ok(Box::new(RedisProvider::new())),
-            Kind::Remote => Err(usage("this build cannot reach grpc(s):// stores")),
+            Kind::Memory => Box::new(InMemoryProvider::new()),
+            Kind::Redis => Box::new(RedisProvider::new()),
+            Kind::Remote => Box::new(RemoteProvider::new()),
         }
     }
 
@@ -146,18 +179,26 @@ impl Named {
     /// The token of the environment, for a store that takes one.
     fn token(&self, options: &StoreOptions) -> Result<Option<String>, Failure> {
         match (self.kind, &options.token_file) {
-            (Kind::Remote, None) => match std::env::var(TOKEN_VARIABLE) {
-                Ok(token) if token.is_empty() => Ok(None),
-                Ok(token) => Ok(Some(token)),
-                Err(std::env::VarError::NotPresent) => Ok(None),
-                Err(std::env::VarError::NotUnicode(_)) => {
-                    Err(usage("XIHAN_CACHE_TOKEN is not Unicode text"))
-                }
-            },
+            (Kind::Remote, None) => token_of_the_environment(),
             (Kind::Remote, Some(_)) | (_, None) => Ok(None),
             (_, Some(_)) => Err(usage(
                 "--token-file is for grpc(s):// stores; a password of Redis stands in its URL",
             )),
+        }
+    }
+}
+
+/// The token of the environment, if there is one.
+///
+/// # Errors
+/// If it is no text.
+pub(crate) fn token_of_the_environment() -> Result<Option<String>, Failure> {
+    match std::env::var(TOKEN_VARIABLE) {
+        Ok(token) if token.is_empty() => Ok(None),
+        Ok(token) => Ok(Some(token)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(usage("XIHAN_CACHE_TOKEN is not Unicode text"))
         }
     }
 }
@@ -201,6 +242,27 @@ fn in_our_words(problem: &AssemblyProblem) -> String {
         remedy = remedy.replace(theirs, option);
     }
     format!("{subject}: {}; {remedy}", problem.rule())
+}
+
+/// What a store has against this client, told in the names of the command line.
+fn refusal_in_our_words(error: CachingError) -> CachingError {
+    const NAMES: [(&str, &str); 2] = [
+        (
+            "XiHan:Caching:Remote:Token or TokenFile",
+            "XIHAN_CACHE_TOKEN or --token-file",
+        ),
+        ("XiHan:Caching:KeyPrefix", "--key-prefix"),
+    ];
+    let told = error.detail();
+    let ours = NAMES
+        .iter()
+        .fold(told.to_owned(), |text, (theirs, option)| {
+            text.replace(theirs, option)
+        });
+    if ours == told {
+        return error;
+    }
+    CachingError::new(error.code(), ours).with_source(error)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 use xihan_caching::CacheStore;
 
@@ -36,7 +37,7 @@ pub fn main() -> ExitCode {
             return status.into();
         }
     };
-    log(cli.global.verbose);
+    log(cli.global.verbose, matches!(cli.command, Command::Serve(_)));
     let console = Console::new(cli.global.json, cli.global.verbose > 0);
     let status = run(cli, console).unwrap_or_else(|failure| {
         console.failure(&failure);
@@ -51,10 +52,19 @@ fn run(cli: Cli, console: Console) -> Result<Status, Failure> {
         Command::Man(command) => return man::run(command),
         _ => {}
     }
-    let named = Named::find(&cli.global.store)?;
-    // Everything on this one thread: the kernel ends a command that was started with a
-    // parent-death signal when the *thread* that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let (named, mut threads) = match &cli.command {
+        Command::Serve(_) => (
+            Named::find_or_memory(&cli.global.store)?,
+            Builder::new_multi_thread(),
+        ),
+        // Everything on this one thread: the kernel ends a command that was started with a
+        // parent-death signal when the *thread* that started it ends.
+        _ => (
+            Named::find(&cli.global.store)?,
+            Builder::new_current_thread(),
+        ),
+    };
+    let runtime = threads
         .enable_all()
         .build()
         .map_err(|error| Failure::System(format!("cannot start the runtime: {error}")))?;
@@ -84,6 +94,7 @@ async fn dispatch(
         Command::Keys(command) => command.run(session).await,
         Command::Ping(command) => command.run(session).await,
         Command::Lock(command) => command.run(session).await,
+        Command::Serve(command) => command.run(session).await,
         Command::Completions(command) => completions::run(&command),
         Command::Man(command) => man::run(&command),
     }
@@ -91,7 +102,7 @@ async fn dispatch(
 
 /// What a command works with.
 pub(crate) struct Session<'a> {
-    options: &'a Global,
+    pub(crate) options: &'a Global,
     pub(crate) named: Named,
     pub(crate) console: Console,
 }
@@ -104,17 +115,25 @@ impl Session<'_> {
     }
 }
 
-/// Logs to standard error: nothing, unless it is asked for.
-fn log(verbose: u8) {
+/// Logs to standard error: nothing unless it is asked for, or, for a server, what its operator wants
+/// to know.
+fn log(verbose: u8, is_server: bool) {
     let filter = match verbose {
         0 => std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default(),
-        1 => "info".to_owned(),
-        _ => "info,xihan_cache=debug,caching_abstractions=debug,caching_redis=debug".to_owned(),
+        1 if !is_server => "info".to_owned(),
+        _ => DETAILS.to_owned(),
     };
-    let filter = if filter.is_empty() { "off" } else { &filter };
+    let filter = match filter.as_str() {
+        "" if is_server => "info",
+        "" => "off",
+        filter => filter,
+    };
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .init();
 }
+
+const DETAILS: &str = "info,xihan_cache=debug,caching_abstractions=debug,caching_redis=debug,\
+                       caching_remote=debug";

@@ -8,6 +8,7 @@ pub(crate) mod lock;
 pub(crate) mod man;
 pub(crate) mod ping;
 pub(crate) mod remove;
+pub(crate) mod serve;
 pub(crate) mod set;
 pub(crate) mod ttl;
 mod value;
