@@ -1,8 +1,7 @@
 //! The beat of a keeper, from a thread that no handler can block.
 
-use std::io;
 use std::sync::Weak;
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -18,34 +17,31 @@ pub(super) struct Pace {
     pub(super) tick: Duration,
 }
 
-/// Notifies the task at once and then once a tick, and sees to what it neglects, until the task has
-/// ended and no call is left on its runtime that no other task sees to. Without a thread for that,
-/// the task is left to its timer.
+/// Notifies the task once a tick, and sees to what it neglects, until the task has ended and no call
+/// is left on its runtime that no other task sees to; none if there is no thread for that.
 ///
 /// Who is woken by a thread that belongs to no runtime is taken up by any worker that is free, and
 /// by none that is not.
-pub(super) fn start(pace: Pace) {
+pub(super) fn start(pace: Pace) -> Option<Thread> {
     let thread = thread::Builder::new().name("xihan-markers".to_owned());
-    let started: io::Result<_> = thread.spawn(move || pace.keep_beating());
-    if let Err(error) = started {
-        tracing::warn!(
-            %error,
-            "no thread paces the extension of markers; each call with a key gets a task of its own"
-        );
+    match thread.spawn(move || pace.keep_beating()) {
+        Ok(started) => Some(started.thread().clone()),
+        Err(error) => {
+            tracing::warn!(
+                %error,
+                "no thread paces the extension of markers; each call with a key gets a task of its own"
+            );
+            None
+        }
     }
 }
 
 impl Pace {
     fn keep_beating(&self) {
-        if let Some(beat) = self.beat.upgrade() {
-            beat.notify_one();
-        }
         loop {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "this thread is no worker of a runtime, and real time is what it is about"
-            )]
-            thread::sleep(self.tick);
+            // Not at once: a clock that is paused jumps ahead if a task is woken from outside just
+            // as its timer is due.
+            thread::park_timeout(self.tick);
             let beat = self.beat.upgrade();
             if let Some(beat) = &beat {
                 beat.notify_one();

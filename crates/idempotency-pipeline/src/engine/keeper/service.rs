@@ -69,32 +69,27 @@ pub(super) fn start(engine: &Arc<Engine>, runtime: &Handle, tick: Duration) {
         engine: Arc::downgrade(engine),
         home: runtime.id(),
     };
-    runtime.spawn(serve(served, Arc::clone(&beat), tick));
-    // A runtime that goes down has dropped the task already.
-    if Arc::strong_count(&beat) > 1 {
-        // Right here: behind a handler that blocks, the task may get no turn to start it.
-        pace::start(Pace {
-            beat: Arc::downgrade(&beat),
-            engine: Arc::downgrade(engine),
-            runtime: runtime.clone(),
-            tick,
-        });
+    // Right here: behind a handler that blocks, the task may get no turn to start it.
+    let pace = pace::start(Pace {
+        beat: Arc::downgrade(&beat),
+        engine: Arc::downgrade(engine),
+        runtime: runtime.clone(),
+        tick,
+    });
+    runtime.spawn(serve(served, Arc::clone(&beat), pace.is_some(), tick));
+    // A runtime that goes down has dropped the task already: then nothing is to be paced.
+    if let (Some(_), Some(pace)) = (Arc::into_inner(beat), pace) {
+        pace.unpark();
     }
 }
 
-async fn serve(mut served: Served, beat: Arc<Notify>, tick: Duration) {
-    // The first beat comes at once, and only if something beats.
-    let mut is_paced = timeout(tick, beat.notified()).await.is_ok();
+async fn serve(mut served: Served, beat: Arc<Notify>, is_paced: bool, tick: Duration) {
     if is_paced {
         served.runs();
     }
     loop {
         // Whichever comes first; a tick too many does no harm.
-        let is_beat = timeout(tick, beat.notified()).await.is_ok();
-        if is_beat && !is_paced {
-            is_paced = true;
-            served.runs();
-        }
+        let _beat_or_not = timeout(tick, beat.notified()).await;
         let Some(engine) = served.engine.upgrade() else {
             return;
         };
