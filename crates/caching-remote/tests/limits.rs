@@ -16,6 +16,7 @@ use bytes::Bytes;
 use caching_abstractions::{CacheItem, CacheKey, CacheStore, CachingError, ErrorCode};
 use caching_remote::server::{Limits, StoreServer, StoreService};
 use caching_remote::{RemoteStore, Transport};
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use redis_support::Proxy;
 use support::{Server, key, long, reference, settings};
@@ -110,6 +111,31 @@ async fn values_longer_than_a_message_together_are_asked_for_in_halves() {
         let expected: Vec<usize> = (1..=20).map(|n| n * 2).collect();
         assert_eq!(lengths, expected);
         assert_eq!(proxy.accepted(), connections, "the connection stands");
+    }
+}
+
+/// Whoever waits for locks of other keys leaves room for releasing them.
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_leave_streams_for_everything_else() {
+    for transport in BOTH {
+        let mut limits = Limits::default();
+        limits.max_concurrent_streams = 10;
+        let server = Server::start(reference(), |builder| builder.limits(limits)).await;
+        let store = RemoteStore::connect_over(&settings(server.port), transport).await;
+        let store = store.unwrap();
+        // The limit has come with the first answers.
+        store.ping().await.unwrap();
+        let mut watches = Vec::new();
+        for number in 0..5 {
+            let watch = store.watch(&key(&format!("k{number}"))).await;
+            watches.push(watch.unwrap());
+        }
+        let refused = store.watch(&key("one-too-many")).await.err().unwrap();
+        assert_eq!(refused.code(), ErrorCode::StoreUnavailable, "{refused}");
+        store.set(&key("k0"), value(1), long()).await.unwrap();
+        assert_eq!(store.keys("").collect::<Vec<_>>().await.len(), 1);
+        watches.pop();
+        watches.push(store.watch(&key("in-its-place")).await.unwrap());
     }
 }
 

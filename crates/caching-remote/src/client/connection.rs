@@ -4,6 +4,7 @@
 //! fails, and nothing of it is sent later. Who wants another one opens it: see `link`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -83,6 +84,8 @@ pub(crate) struct Connection {
     longest: usize,
     pub(crate) transport: Transport,
     driver: AbortHandle,
+    /// How many streams last.
+    lasting: AtomicUsize,
 }
 
 impl Connection {
@@ -176,6 +179,7 @@ impl Connection {
             longest: settings.longest,
             transport,
             driver,
+            lasting: AtomicUsize::new(0),
         })
     }
 
@@ -278,6 +282,33 @@ impl Connection {
     ) -> Attempt<Incoming> {
         let (sender, head) = (&self.sender, &self.head);
         Incoming::open(sender, head, path, message, timeout, self.longest).await
+    }
+
+    /// A place for a stream that lasts; none where such streams have half of what the server
+    /// allows. The rest is for calls that end: without them nobody could release what the streams
+    /// wait for.
+    pub(crate) fn lasting_place(self: &Arc<Self>) -> Option<LastingPlace> {
+        let most = self.sender.current_max_send_streams() / 2;
+        let before = self.lasting.fetch_add(1, Ordering::Relaxed);
+        // It counts down again when it is dropped.
+        let place = LastingPlace(Arc::clone(self));
+        (before < most.max(1)).then_some(place)
+    }
+}
+
+/// The place of a stream that lasts.
+#[derive(Debug)]
+pub(crate) struct LastingPlace(Arc<Connection>);
+
+impl LastingPlace {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.0
+    }
+}
+
+impl Drop for LastingPlace {
+    fn drop(&mut self) {
+        self.0.lasting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ use rand::RngExt;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::calls::Calls;
-use crate::client::connection::Connection;
+use crate::client::connection::LastingPlace;
 use crate::client::error::{Attempt, Cause, Fault};
 use crate::client::phase::Phase;
 use crate::client::stream::{Incoming, message};
@@ -22,7 +22,8 @@ const PATH: &str = "/xihan.caching.v1.Store/Watch";
 /// Registers a watcher of `key`; the registration stands when this is answered.
 ///
 /// # Errors
-/// If there is no connection, or the server refuses.
+/// If there is no connection, the server refuses, or there are too many watchers already: then
+/// whoever waits has to poll.
 pub(crate) async fn watch(calls: Arc<Calls>, key: &CacheKey) -> Attempt<WakeHints> {
     let watch = Watch {
         key: key.clone(),
@@ -45,17 +46,21 @@ pub(crate) async fn watch(calls: Arc<Calls>, key: &CacheKey) -> Attempt<WakeHint
 struct Watch {
     calls: Arc<Calls>,
     key: CacheKey,
-    source: Option<(Arc<Connection>, Incoming)>,
+    source: Option<(LastingPlace, Incoming)>,
 }
 
 impl Watch {
-    async fn register(&self, deadline: Instant) -> Attempt<(Arc<Connection>, Incoming)> {
+    async fn register(&self, deadline: Instant) -> Attempt<(LastingPlace, Incoming)> {
         let request = proto::WatchRequest {
             key: self.key.as_str().to_owned(),
         };
         let length = request.encoded_len();
         loop {
             let connection = self.calls.connection(deadline).await?;
+            let Some(place) = connection.lasting_place() else {
+                let text = "as many watches as one connection bears are on it already";
+                return Err(Fault::NotSent(Cause::new(text)));
+            };
             let message = message(length, |buffer| request.encode_raw(buffer));
             let registering = async {
                 let mut incoming = connection.open_stream(PATH, message, None).await?;
@@ -65,7 +70,7 @@ impl Watch {
                 }
             };
             let fault = match timeout_at(deadline, registering).await {
-                Ok(Ok(incoming)) => return Ok((connection, incoming)),
+                Ok(Ok(incoming)) => return Ok((place, incoming)),
                 Ok(Err(fault @ Fault::Refused(_))) => return Err(fault),
                 Ok(Err(fault)) => fault,
                 Err(_) => return Err(Fault::not_answered(self.calls.limit())),
@@ -79,8 +84,8 @@ impl Watch {
     /// Waits for the next hint. What was told between two connections was missed, which is a hint
     /// as well.
     async fn hint(&mut self) {
-        if let Some((connection, incoming)) = &mut self.source {
-            let mut phase = connection.phase();
+        if let Some((place, incoming)) = &mut self.source {
+            let mut phase = place.connection().phase();
             let is_over = |phase: &Phase| matches!(phase, Phase::Draining(_) | Phase::Over(_));
             tokio::select! {
                 next = incoming.next() => if let Ok(Some(_)) = next {

@@ -6,6 +6,7 @@ use caching_remote::server::{Limits, TlsSettings};
 use redis_support::Certificates;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::support::{Running, get, reference, resident_bytes};
@@ -108,4 +109,73 @@ async fn places_are_free_again_when_their_connections_are_gone() {
         };
         timeout(Duration::from_secs(20), found_place).await.unwrap();
     }
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+const SETTINGS: u8 = 4;
+const CONTINUATION: u8 = 9;
+const END_OF_HEADERS: u8 = 4;
+
+/// The head of a call that waits for its message, as HPACK without any compression.
+fn head() -> Vec<u8> {
+    let path = b"/xihan.caching.v1.Store/Get";
+    let length = u8::try_from(path.len()).unwrap();
+    // POST, http, and a path by the static table's names.
+    [&[0x83, 0x86, 0x04, length], &path[..]].concat()
+}
+
+/// Sends what `next` gives, unless the server closes before. The task ends when it has closed.
+async fn flood(server: &Running, mut next: impl FnMut(u32) -> Vec<u8>) -> JoinHandle<()> {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut reading, mut writing) = stream.into_split();
+    let begin = [GREETING, &frame(SETTINGS, 0, 0, &[])].concat();
+    writing.write_all(&begin).await.unwrap();
+    let closed = tokio::spawn(async move {
+        let _ = reading.read_to_end(&mut Vec::new()).await;
+    });
+    for piece in 0..PIECES {
+        let sent = timeout(Duration::from_secs(20), writing.write_all(&next(piece))).await;
+        if sent.unwrap().is_err() {
+            break;
+        }
+    }
+    // Whether it closes is up to the server.
+    writing.forget();
+    closed
+}
+
+const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const PIECES: u32 = 2000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_end_their_own_connection_and_nothing_else() {
+    let server = Running::new().await;
+    let mut client = server.client().await;
+    let before = resident_bytes();
+    // A server that is quick enough may bear all of them.
+    flood(&server, |piece| {
+        let calls = (0..100).map(|call| {
+            let stream = 200 * piece + 2 * call + 1;
+            let opened = frame(HEADERS, END_OF_HEADERS, stream, &head());
+            [opened, frame(RESET, 0, stream, &[0, 0, 0, 8])].concat()
+        });
+        calls.collect::<Vec<_>>().concat()
+    })
+    .await;
+    let headers = flood(&server, |piece| match piece {
+        0 => frame(HEADERS, 0, 1, &head()),
+        _ => frame(CONTINUATION, 0, 1, &[]).repeat(100),
+    });
+    let closed = timeout(Duration::from_secs(20), headers.await).await;
+    assert!(closed.is_ok(), "headers without an end are read for ever");
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 64 * 1024 * 1024, "{grown} bytes more");
+    client.get(get("a")).await.unwrap();
 }
