@@ -6,7 +6,7 @@ use redis_support::Server;
 
 use crate::support::{Call, Scene};
 
-const EVERY: [&[&str]; 8] = [
+pub(crate) const EVERY: [&[&str]; 8] = [
     &["get", "k"],
     &["set", "k", "v"],
     &["add", "k", "v"],

@@ -41,13 +41,31 @@ fn part11_help_and_version_need_no_store_and_are_status_0() {
     ] {
         assert!(lock.contains(says), "{says}");
     }
+    let serve = text(&["help", "serve"]);
+    for says in [
+        "[default: 127.0.0.1:50051]",
+        "--token-file",
+        "one to a line",
+        "XIHAN_CACHE_TOKEN",
+        "--client-ca",
+        "--insecure",
+        "/metrics",
+        "/readyz",
+        "The store is away:",
+        "Signals:",
+        "Examples:",
+        "70  the address is in use",
+        "listening on grpc://",
+    ] {
+        assert!(serve.contains(says), "{says}");
+    }
 }
 
 #[test]
 fn part11_completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = text(&["completions", shell]);
-        for name in ["remove", "lock", "completions"] {
+        for name in ["remove", "lock", "serve", "completions"] {
             assert!(script.contains(name), "{shell}: {name}");
         }
         assert!(
@@ -64,7 +82,9 @@ fn part11_manual_pages_are_there_for_the_program_and_each_command() {
         page.contains(".TH xihan") && page.contains("Exit status"),
         "{page}"
     );
-    for command in ["get", "set", "add", "remove", "ttl", "keys", "ping", "lock"] {
+    for command in [
+        "get", "set", "add", "remove", "ttl", "keys", "ping", "lock", "serve",
+    ] {
         let page = text(&["man", command]);
         assert!(
             page.contains(&format!(".TH xihan-cache-{command}")),

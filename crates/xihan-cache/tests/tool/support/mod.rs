@@ -2,9 +2,11 @@
 
 mod call;
 mod process;
+mod served;
 
 pub(crate) use call::{Call, Done, Running};
 pub(crate) use process::{find, group_of, is_alive, signal};
+pub(crate) use served::{Served, http};
 
 use std::path::{Path, PathBuf};
 
