@@ -1,6 +1,7 @@
 //! Serving a store: from the options to a server, and to its end.
 
 mod exporter;
+mod files;
 mod signals;
 
 use std::pin::pin;
@@ -25,6 +26,7 @@ use signals::Signals;
 pub(crate) async fn run(options: Serve, session: Session<'_>) -> Result<Status, Failure> {
     let tokens = tokens(&options)?;
     let tls = tls(&options).map_err(refused)?;
+    files::allow(options.max_connections.get());
     // From here on no signal is missed, and none ends the process half-way.
     let signals = Signals::listen()?;
     let exporter = match &options.metrics_listen {
@@ -35,6 +37,15 @@ pub(crate) async fn run(options: Serve, session: Session<'_>) -> Result<Status, 
 
     let (console, is_tls) = (session.console, tls.is_some());
     let (store, provider) = open(&options, session).await?;
+    tracing::info!(
+        provider,
+        tls = is_tls,
+        tokens = tokens.len(),
+        "a store is about to be served"
+    );
+    if options.insecure {
+        tracing::warn!("--insecure: whoever reaches the port may be let in, or listen in");
+    }
     let store: Arc<dyn CacheStore> = match exporter {
         Some(_) => Arc::new(MeteredStore::new(store, provider)),
         None => store,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use redis_support::wait_until;
 
-use crate::support::{Done, Running, Scene, signal};
+use crate::support::{Call, Done, Running, Scene, Served, signal};
 
 const CROWD: usize = 100;
 /// Every so many processes one gets this signal at a random moment.
@@ -33,16 +33,50 @@ impl Random {
     }
 }
 
+/// A store, and a folder for what commands write.
+trait Place {
+    fn lock(&self, options: &[&str], script: &str) -> Call;
+    fn read(&self, name: &str) -> String;
+}
+
+impl Place for Scene {
+    fn lock(&self, options: &[&str], script: &str) -> Call {
+        self.lock(options, script)
+    }
+
+    fn read(&self, name: &str) -> String {
+        self.read(name)
+    }
+}
+
+impl Place for Served {
+    fn lock(&self, options: &[&str], script: &str) -> Call {
+        self.lock(options, script)
+    }
+
+    fn read(&self, name: &str) -> String {
+        self.read(name)
+    }
+}
+
 #[test]
 fn part11_of_a_hundred_processes_that_are_killed_at_random_never_two_run_at_once() {
+    never_two_at_once(&Scene::new());
+}
+
+#[test]
+fn part11_of_a_hundred_processes_on_a_served_store_never_two_run_at_once() {
+    never_two_at_once(&Served::start(&[]));
+}
+
+fn never_two_at_once(scene: &dyn Place) {
     let seed = std::process::id().into();
-    let scene = Scene::new();
     let mut random = Random(seed);
     let options = ["--ttl", "1500ms", "--wait", "1m", "--keep-alive"];
     let crowd: Vec<Running> = (0..CROWD)
         .map(|_| scene.lock(&options, SCRIPT).start())
         .collect();
-    let signalled = torment(&scene, &crowd, &mut random);
+    let signalled = torment(scene, &crowd, &mut random);
 
     let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
     for process in crowd {
@@ -52,7 +86,6 @@ fn part11_of_a_hundred_processes_that_are_killed_at_random_never_two_run_at_once
             .unwrap_or_else(|| panic!("seed {seed}: {done:?} after {signals:?}"));
         *outcomes.entry(outcome).or_default() += 1;
     }
-    println!("seed {seed}: {outcomes:?}");
     assert_eq!(scene.read("overlaps"), "", "seed {seed}: {outcomes:?}");
     let ran = fencing(&scene.read("log"));
     let rises = ran.windows(2).all(|pair| pair[0] < pair[1]);
@@ -68,7 +101,7 @@ fn part11_of_a_hundred_processes_that_are_killed_at_random_never_two_run_at_once
 
 /// Sends signals for some seconds; gives who got which.
 fn torment<'a>(
-    scene: &Scene,
+    scene: &dyn Place,
     crowd: &[Running],
     random: &mut Random,
 ) -> BTreeMap<u32, Vec<&'a str>> {
@@ -96,7 +129,7 @@ fn torment<'a>(
 }
 
 /// The wrapper of the next command that begins.
-fn next_holder(scene: &Scene) -> u32 {
+fn next_holder(scene: &dyn Place) -> u32 {
     let before = scene.read("log").len();
     let mut holder = None;
     wait_until("another holder", || {

@@ -279,3 +279,22 @@ fn part11_limits_are_those_of_the_command_line() {
     std::fs::write(served.path("stop"), "").unwrap();
     holder.wait().expect(0);
 }
+
+#[test]
+fn part11_a_low_limit_of_open_files_is_raised_for_the_connections() {
+    let tool = env!("CARGO_BIN_EXE_xihan-cache");
+    let start = |limits: &str| {
+        let script = format!("{limits}; exec {tool} serve --max-connections 300 \"$@\"");
+        Served::of(Call::of("sh").args(&["-c", &script, "sh"]), 0)
+    };
+    let served = start("ulimit -Sn 64");
+    let connect = |_| TcpStream::connect(("127.0.0.1", served.port())).unwrap();
+    let open: Vec<TcpStream> = (0..150).map(connect).collect();
+    served.answers();
+    drop(open);
+    let served = start("ulimit -n 200");
+    served.answers();
+    served.signal("TERM");
+    let done = served.wait().expect(0);
+    assert!(done.error.contains("lower --max-connections"), "{done:?}");
+}
