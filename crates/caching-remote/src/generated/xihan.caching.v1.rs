@@ -663,8 +663,9 @@ pub mod store_client {
             self.inner.unary(req, path, codec).await
         }
         /// As TryLease, and waits until the key is free, the wait is over or the call's deadline is near.
-        /// If the client leaves while it waits, nothing stays behind: the server then releases the token.
-        /// So each call has a token of its own, also one that follows a lost answer.
+        /// If the client leaves while it waits, the server releases the token. So each call has a token of
+        /// its own, also one that follows a lost answer. The lease may be on its way to a client that
+        /// leaves, which no server can see: whoever leaves without an answer releases its token as well.
         pub async fn wait_for_lease(
             &mut self,
             request: impl tonic::IntoRequest<super::WaitForLeaseRequest>,
@@ -914,8 +915,9 @@ pub mod store_server {
             request: tonic::Request<super::TryLeaseRequest>,
         ) -> std::result::Result<tonic::Response<super::TryLeaseResponse>, tonic::Status>;
         /// As TryLease, and waits until the key is free, the wait is over or the call's deadline is near.
-        /// If the client leaves while it waits, nothing stays behind: the server then releases the token.
-        /// So each call has a token of its own, also one that follows a lost answer.
+        /// If the client leaves while it waits, the server releases the token. So each call has a token of
+        /// its own, also one that follows a lost answer. The lease may be on its way to a client that
+        /// leaves, which no server can see: whoever leaves without an answer releases its token as well.
         async fn wait_for_lease(
             &self,
             request: tonic::Request<super::WaitForLeaseRequest>,
