@@ -34,6 +34,8 @@ const STREAM_WINDOW: u32 = 2 * MIB;
 const CONNECTION_WINDOW: u32 = 8 * MIB;
 /// How much of an answer waits for a client that does not read.
 const SEND_BUFFER: usize = 1024 * 1024;
+/// How many times all streams of a connection may be given up before the server has looked at them.
+const BURSTS: usize = 16;
 
 /// What every HTTP/2 client says first.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -148,9 +150,11 @@ impl Serving {
     }
 
     fn http(&self) -> http2::Builder<TokioExecutor> {
-        // Callers with short time limits give up in bursts. That is no attack, and to end their
-        // connection would take the answers of everybody else on it with them.
+        // Callers with short time limits give up in bursts, and open the next calls before the
+        // server has looked at those. That is no attack, and to end their connection would take
+        // the answers of everybody else on it with them.
         let given_up = usize::try_from(self.limits.max_concurrent_streams).unwrap_or(usize::MAX);
+        let given_up = given_up.saturating_mul(BURSTS);
         let mut http = http2::Builder::new(TokioExecutor::new());
         http.timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
