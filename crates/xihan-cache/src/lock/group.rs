@@ -14,6 +14,8 @@ use super::guard::machine_time;
 
 /// How long a process may take from KILL to its end; longer only while the kernel works for it.
 const DYING: Duration = Duration::from_secs(5);
+/// How long a word to the guard may be under way on a machine that has too much to do.
+const UNDER_WAY: Duration = Duration::from_millis(50);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -23,6 +25,16 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Group {
     id: Pid,
     guard: Option<Guard>,
+    told: Told,
+}
+
+/// What the guard was told, by [`machine_time`].
+#[derive(Debug, Default)]
+struct Told {
+    /// Until when the group may live.
+    moment: Option<Duration>,
+    /// Until when an earlier moment, which was replaced late, may have made the guard act.
+    in_doubt_until: Duration,
 }
 
 /// The guard's process, and the pipe whose end it takes for ours.
@@ -33,7 +45,11 @@ pub(super) struct Guard {
 
 impl Group {
     pub(super) fn new(id: Pid, guard: Option<Guard>) -> Self {
-        Self { id, guard }
+        Self {
+            id,
+            guard,
+            told: Told::default(),
+        }
     }
 
     pub(super) fn id(&self) -> Pid {
@@ -66,10 +82,16 @@ impl Group {
         };
         let end = now + handle.remaining().saturating_sub(margin);
         let moment = u64::try_from(end.as_millis()).unwrap_or(u64::MAX);
+        self.told.replace(Duration::from_millis(moment), now);
         // So little fits into the pipe at once. If it is full, the guard does not read; that must
         // not stop us.
         let written = guard.pipe.write_all(&moment.to_le_bytes()).now_or_never();
         matches!(written, Some(Ok(())))
+    }
+
+    /// Whether it may have been the guard that killed the group by now.
+    pub(super) fn guard_may_have_acted(&self) -> bool {
+        machine_time().is_ok_and(|now| self.told.may_have_acted(now))
     }
 
     /// How many processes of the command are there, the guard not counted; none where the system
@@ -123,6 +145,24 @@ impl Group {
     }
 }
 
+impl Told {
+    fn replace(&mut self, moment: Duration, now: Duration) {
+        if self.is_due(now) {
+            self.in_doubt_until = now + DYING;
+        }
+        self.moment = Some(moment);
+    }
+
+    fn may_have_acted(&self, now: Duration) -> bool {
+        self.is_due(now) || now < self.in_doubt_until
+    }
+
+    /// Whether the moment has come. A word that was sent shortly before it may come too late.
+    fn is_due(&self, now: Duration) -> bool {
+        self.moment.is_some_and(|moment| moment <= now + UNDER_WAY)
+    }
+}
+
 /// Whether `stat` (of `/proc/ID/stat`) is that of a living process in `group`.
 fn is_member(stat: &str, group: Pid) -> bool {
     // The name stands in parentheses and may hold any character.
@@ -148,5 +188,28 @@ mod tests {
         assert!(!is_member("34 (sh) Z 1 12 12 0 -1", group));
         assert!(!is_member("34 (12) S 1", group));
         assert!(!is_member("", group));
+    }
+
+    #[test]
+    fn part11_a_guard_that_was_told_in_time_has_not_acted() {
+        let at = Duration::from_millis;
+        let mut told = Told::default();
+        assert!(!told.may_have_acted(at(1000)));
+        told.replace(at(5000), at(1000));
+        told.replace(at(6000), at(2000));
+        assert!(!told.may_have_acted(at(5500)));
+        assert!(told.may_have_acted(at(5960)));
+        assert!(told.may_have_acted(at(6000)));
+    }
+
+    #[test]
+    fn part11_a_guard_that_was_told_late_may_have_acted_for_a_while() {
+        let at = Duration::from_millis;
+        let mut told = Told::default();
+        told.replace(at(5000), at(1000));
+        told.replace(at(60_000), at(5001));
+        told.replace(at(61_000), at(5500));
+        assert!(told.may_have_acted(at(6000)));
+        assert!(!told.may_have_acted(at(11_000)));
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use nix::libc;
 use nix::sys::signal::Signal;
 use tokio::process::Child;
 use tokio::signal::unix::{self, SignalKind, signal};
@@ -72,6 +73,11 @@ impl Watch<'_> {
         running.tell_guard();
         running.group.go();
         let status = running.wait().await;
+        // A renewal that was answered since then does not undo what the guard did.
+        let is_killed = matches!(&status, Ok(status) if status.signal() == Some(libc::SIGKILL));
+        if is_killed && running.group.guard_may_have_acted() {
+            running.step = Step::Kill;
+        }
         let lost = running.lost();
         let group = running.group.id();
         let in_foreground = running.watch.in_foreground;

@@ -161,3 +161,21 @@ fn a_lock_that_cannot_be_given_back_runs_out_and_the_status_is_the_commands() {
     let done = holder.wait().expect(4);
     assert!(done.error.contains("runs out by itself"), "{done:?}");
 }
+
+/// The renewal that was under way is answered, but by then the guard has acted.
+#[test]
+fn part11_a_tool_that_stood_still_is_76_also_where_a_renewal_was_answered_meanwhile() {
+    let scene = Scene::new();
+    let options = ["--ttl", "3s", "--keep-alive"];
+    let (holder, pid) = start(&scene, &options, POLITE);
+    scene.server.pause();
+    // The first renewal is sent after a third of the lease, and waits for its answer for longer.
+    std::thread::sleep(Duration::from_millis(1500));
+    holder.signal("STOP");
+    scene.server.resume();
+    wait_until("the guard", || !is_alive(pid));
+    holder.signal("CONT");
+    lost(holder, "the lock on `r`");
+    assert_eq!(scene.read("got"), "");
+    assert_eq!(scene.token(), "");
+}

@@ -12,7 +12,6 @@
 
 mod support;
 
-mod crowd;
 mod failures;
 mod lock;
 mod loss;

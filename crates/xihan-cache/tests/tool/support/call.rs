@@ -167,6 +167,7 @@ fn content(file: &mut File) -> Vec<u8> {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
+    #[allow(dead_code, reason = "only the crowd is killed itself")]
     pub(crate) signal: Option<i32>,
     pub(crate) output: Vec<u8>,
     pub(crate) error: String,
