@@ -239,10 +239,10 @@ impl DistributedLock {
         key: &CacheKey,
         time_to_live: TimeToLive,
     ) -> Result<Option<LockHandle>> {
-        let began = self.0.clock.monotonic();
-        let answer = self.attempt(key, time_to_live).await;
+        let before = Moment::now(&*self.0.clock);
+        let answer = self.attempt_at(before, key, time_to_live).await;
         let outcome = answer.as_ref().map(Option::as_ref);
-        observe::acquisition(key.as_str(), self.since(began), outcome);
+        observe::acquisition(key.as_str(), self.since(before.monotonic()), outcome);
         answer
     }
 
@@ -271,6 +271,17 @@ impl DistributedLock {
         key: &CacheKey,
         time_to_live: TimeToLive,
     ) -> Result<Option<LockHandle>> {
+        let now = Moment::now(&*self.0.clock);
+        self.attempt_at(now, key, time_to_live).await
+    }
+
+    /// One request, sent `now`.
+    async fn attempt_at(
+        &self,
+        now: Moment,
+        key: &CacheKey,
+        time_to_live: TimeToLive,
+    ) -> Result<Option<LockHandle>> {
         let asked = Asked {
             store: Arc::clone(&self.0.store),
             clock: Arc::clone(&self.0.clock),
@@ -279,7 +290,7 @@ impl DistributedLock {
             time_to_live,
             runtime: Handle::try_current().ok(),
             pending: self.0.pending.clone(),
-            before: Moment::now(&*self.0.clock),
+            before: now,
         };
         let grant = attempt::attempt(asked).await?;
         Ok(grant.map(LockHandle::new))

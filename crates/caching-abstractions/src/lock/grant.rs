@@ -87,21 +87,21 @@ impl Asked {
         Lease::new(self.before, self.time_to_live)
     }
 
-    pub(super) fn granted(&self, fencing: u64) -> Grant {
+    pub(super) fn granted(self, fencing: u64) -> Grant {
         let status = Status {
             phase: Phase::Held,
             lease: self.lease(),
         };
         Grant {
-            store: Arc::clone(&self.store),
-            clock: Arc::clone(&self.clock),
-            key: self.key.clone(),
-            token: self.token.clone(),
+            store: self.store,
+            clock: self.clock,
+            key: self.key,
+            token: self.token,
             time_to_live: self.time_to_live,
             fencing,
             acquired: self.before,
-            runtime: self.runtime.clone(),
-            pending: self.pending.clone(),
+            runtime: self.runtime,
+            pending: self.pending,
             status: parking_lot::Mutex::new(status),
             changed: Notify::new(),
             releasing: Mutex::new(()),
@@ -147,7 +147,11 @@ impl Grant {
 
     /// From here on the holder does not rely on the lease.
     pub(super) fn begin_release(&self) {
-        self.move_from_held(Phase::Releasing);
+        // Whoever waits for a loss goes on waiting, so nobody has to be told.
+        let mut status = self.status.lock();
+        if status.phase == Phase::Held {
+            status.phase = Phase::Releasing;
+        }
     }
 
     /// Compares and deletes; see `LockHandle::release`.

@@ -18,6 +18,11 @@ impl Moment {
         }
     }
 
+    /// What the monotonic clock said.
+    pub(super) fn monotonic(self) -> Duration {
+        self.monotonic
+    }
+
     /// The wall-clock time; a clock too far in the future to print counts as 1970.
     pub(super) fn wall_time(self) -> SystemTime {
         at(self.unix_time)

@@ -28,7 +28,7 @@ const KEY_PREFIX: &str = "lock:";
 
 /// The key that a lock on `resource` leases (L1).
 fn key_of(resource: &str) -> Result<CacheKey> {
-    CacheKey::new(format!("{KEY_PREFIX}{resource}"))
+    CacheKey::new([KEY_PREFIX, resource].concat())
 }
 
 /// The resource that `key` locks.
