@@ -1,6 +1,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -156,10 +157,9 @@ impl Drop for Running {
 }
 
 fn content(file: &mut File) -> Vec<u8> {
-    // The position is shared with the writer: go back to the end afterwards.
-    let mut content = Vec::new();
-    file.rewind().unwrap();
-    file.read_to_end(&mut content).unwrap();
+    // The position is shared with the writer and must stay where it is.
+    let mut content = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+    file.read_exact_at(&mut content, 0).unwrap();
     content
 }
 

@@ -28,13 +28,17 @@ impl Served {
         let listen = format!("127.0.0.1:{port}");
         let mut running = call.args(&["--listen", &listen]).start();
         let mut printed = String::new();
+        let mut store = None;
         wait_until("a server that listens", || {
             printed = running.output();
-            printed.contains("listening on ") && printed.ends_with('\n')
+            // A line counts once it is whole.
+            let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            let listens = |line: &str| line.strip_prefix("listening on ").map(str::to_owned);
+            store = whole.lines().find_map(listens);
+            store.is_some()
         });
-        let line = printed.lines().last().unwrap();
         Self {
-            store: line.strip_prefix("listening on ").unwrap().to_owned(),
+            store: store.unwrap(),
             running,
             printed,
             directory: tempfile::tempdir().unwrap(),
